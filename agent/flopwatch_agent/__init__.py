@@ -1,0 +1,1 @@
+"""The agent of a training node: sources, the daemon, sinks."""

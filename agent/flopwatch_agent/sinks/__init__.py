@@ -1,0 +1,1 @@
+"""Where samples go: exposition and push."""

@@ -1,0 +1,1 @@
+"""What the agent reads: one file a part of the node."""

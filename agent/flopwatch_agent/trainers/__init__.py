@@ -1,0 +1,1 @@
+"""Trainer logs: bytes to step records, by grammars that are data."""

@@ -1,0 +1,1 @@
+"""The collector: ingest, store, compute, views, alerting."""

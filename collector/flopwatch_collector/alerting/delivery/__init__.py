@@ -1,0 +1,1 @@
+"""Where alerts go: one file a channel."""

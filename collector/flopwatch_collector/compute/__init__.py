@@ -1,0 +1,1 @@
+"""Pure arithmetic, values and now in, values out."""

@@ -1,0 +1,1 @@
+"""Accept a batch once, however often it is sent."""

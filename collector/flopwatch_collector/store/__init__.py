@@ -1,0 +1,1 @@
+"""The Store port, its engines, and the control state."""

@@ -1,0 +1,1 @@
+"""The dashboard: pages of figures and components, fed by the Query port."""

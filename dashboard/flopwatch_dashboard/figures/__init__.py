@@ -1,0 +1,1 @@
+"""Values to plotly figures as plain dicts; pure."""

@@ -1,0 +1,1 @@
+"""The parts put together on one machine: up, demo, the simulated cluster."""
