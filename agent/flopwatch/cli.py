@@ -17,8 +17,12 @@ class Command:
 
 
 COMMANDS = {
-    "up": Command("flopwatch_deploy.up", "collector, dashboard and, where a GPU is, an agent on this machine", True),
-    "demo": Command("flopwatch_deploy.demo", "a simulated cluster through the real collector; no GPU needed", True),
+    "up": Command(
+        "flopwatch_deploy.up", "collector, dashboard and, where a GPU is, an agent on this machine", True
+    ),
+    "demo": Command(
+        "flopwatch_deploy.demo", "a simulated cluster through the real collector; no GPU needed", True
+    ),
     "agent": Command("flopwatch_agent.__main__", "the agent of a training node"),
     "collector": Command("flopwatch_collector.__main__", "the collector, with its dashboard", True),
     "dashboard": Command("flopwatch_dashboard.__main__", "the dashboard as its own process", True),
@@ -26,7 +30,9 @@ COMMANDS = {
     "logs": Command("flopwatch_agent.log_check", "logs check FILE: what the log reader makes of a file"),
     "mfu": Command("flopwatch.calculator", "MFU from model, GPU, batch and step time, with its arithmetic"),
     "token": Command("flopwatch_collector.token_command", "create, list and revoke access tokens", True),
-    "alerts": Command("flopwatch_collector.alerts_command", "alerts test: send a test alert through the channels", True),
+    "alerts": Command(
+        "flopwatch_collector.alerts_command", "alerts test: send a test alert through the channels", True
+    ),
 }
 
 
@@ -51,7 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
 def usage() -> str:
     """The help text: one line a command."""
     lines = [f"  {name:<10} {command.summary}" for name, command in COMMANDS.items()]
-    return "usage: flopwatch COMMAND [OPTIONS]\n\n" + "\n".join(lines) + "\n\nflopwatch COMMAND --help tells more.\n"
+    return (
+        "usage: flopwatch COMMAND [OPTIONS]\n\n"
+        + "\n".join(lines)
+        + "\n\nflopwatch COMMAND --help tells more.\n"
+    )
 
 
 def run(command: Command, argv: list[str]) -> int:

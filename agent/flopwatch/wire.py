@@ -393,7 +393,9 @@ class Batch:
         if self.sequence < 0:
             raise ValueError(f"sequence is {self.sequence}; allowed: 0 or more")
         if not 0.0 < self.interval_seconds <= 86_400.0:
-            raise ValueError(f"interval_seconds is {self.interval_seconds!r}; allowed: above 0, at most 86400")
+            raise ValueError(
+                f"interval_seconds is {self.interval_seconds!r}; allowed: above 0, at most 86400"
+            )
         require_finite(self.sampled_at_seconds, "sampled_at_seconds")
         require_finite(self.monotonic_seconds, "monotonic_seconds")
 
@@ -414,7 +416,9 @@ def encode(value: object) -> bytes:
     Raises:
         ValueError: a number is not finite.
     """
-    return json.dumps(value, default=_plain, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(
+        value, default=_plain, allow_nan=False, separators=(",", ":"), ensure_ascii=False
+    ).encode()
 
 
 def _plain(value: Any) -> dict[str, Any]:
