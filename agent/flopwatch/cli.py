@@ -1,6 +1,7 @@
 """``flopwatch <command>``: finds the room of a command by name, and imports it only when it is asked for."""
 
 import importlib
+import importlib.metadata
 import sys
 from dataclasses import dataclass
 
@@ -43,9 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(usage())
         return 0 if argv else 2
     if argv[0] == "--version":
-        from importlib.metadata import version
-
-        sys.stdout.write(f"flopwatch {version('flopwatch')}\n")
+        sys.stdout.write(f"flopwatch {importlib.metadata.version('flopwatch')}\n")
         return 0
     command = COMMANDS.get(argv[0])
     if command is None:

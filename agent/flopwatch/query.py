@@ -1,6 +1,6 @@
-"""Collector → dashboard: the Query port and its answers. Every figure comes with its basis; ``None`` is *unknown*.
+"""Collector → dashboard: the Query port and its answers.
 
-Answers carry codes and values, never sentences: the surface has two languages. GPU time is integer
+Every figure comes with its basis; ``None`` is *unknown*. Answers carry codes and values, never sentences: the surface has two languages. GPU time is integer
 milliseconds so that sums are exact; ``money`` is in ``Status.currency`` and ``None`` without a price.
 """
 
@@ -84,7 +84,8 @@ class MfuFigure:
     convention: str
     basis: Basis | None
     reason: str | None
-    """Why there is no value: ``waiting``, ``no_steps``, ``no_step_time``, ``no_shape``, ``no_tokens``, ``unknown_gpu``, ``no_peak_for_dtype``."""
+    """Why there is no value: ``waiting``, ``no_steps``, ``no_step_time``, ``no_shape``, ``no_tokens``,
+    ``unknown_gpu``, ``no_peak_for_dtype``."""
     flops_per_token: float | None
     palm_flops_per_token: float | None
     tokens_per_second: float | None
@@ -361,9 +362,10 @@ class Job:
     range_seconds: float
     row: JobRow
     series: Series
-    """Columns ``mfu``, ``kernel_active``, ``tensor_active``, ``power_watts``, ``memory_used_ratio``, ``nic_bytes_per_second``, ``nvlink_bytes_per_second``."""
+    """Columns ``mfu``, ``kernel_active``, ``tensor_active``, ``power_watts``, ``memory_used_ratio``,
+    ``nic_bytes_per_second``, ``nvlink_bytes_per_second``."""
     steps: Series
-    """Columns ``step_seconds`` (per step), ``tokens_per_second``, ``loss``, ``step``; one point a record, thinned."""
+    """Columns ``step_seconds`` (per step), ``tokens_per_second``, ``loss``, ``step``; thinned records."""
     step_percentiles: dict[str, float | None]
     """``p50``, ``p90``, ``p99`` of the step time in seconds."""
     ledger: Ledger

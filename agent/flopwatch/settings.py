@@ -1,4 +1,7 @@
-"""Settings once: one TOML file, ``FLOPWATCH_…`` overrides, secrets also as ``…_FILE``; wrong ones stop the start."""
+"""Settings once: one TOML file, ``FLOPWATCH_…`` overrides, secrets also as ``…_FILE``.
+
+A wrong setting stops the start with its name, its value and what is allowed.
+"""
 
 import dataclasses
 import sys
@@ -26,7 +29,7 @@ class SettingError(ValueError):
 
 
 def default_file(environ: Mapping[str, str]) -> Path | None:
-    """The settings file that is used when none is named: the system's, then the user's; None when neither is there."""
+    """The settings file used when none is named: the system's, then the user's; None when neither is there."""
     home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "/")) / ".config")
     candidates = (SYSTEM_FILE, Path(home) / "flopwatch" / "flopwatch.toml")
     return next((path for path in candidates if path.is_file()), None)

@@ -267,7 +267,8 @@ class StepRecord:
         require_finite(self.end_time_seconds, "steps.end_time_seconds")
         if self.step < 0 or self.steps_covered < 1:
             raise ValueError(
-                f"steps.step is {self.step}, steps_covered {self.steps_covered}; allowed: step >= 0, covered >= 1"
+                f"steps.step is {self.step}, steps_covered {self.steps_covered}; "
+                "allowed: 0 or more, 1 or more"
             )
         if self.seconds is not None and not 0.0 <= self.seconds < math.inf:
             raise ValueError(f"steps.seconds is {self.seconds!r}; allowed: 0 or more, or absent")
