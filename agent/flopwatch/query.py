@@ -1,7 +1,8 @@
 """Collector → dashboard: the Query port and its answers.
 
-Every figure comes with its basis; ``None`` is *unknown*. Answers carry codes and values, never sentences: the surface has two languages. GPU time is integer
-milliseconds so that sums are exact; ``money`` is in ``Status.currency`` and ``None`` without a price.
+Every figure comes with its basis; ``None`` is *unknown*. Answers carry codes and values, never sentences:
+the surface has two languages. GPU time is integer milliseconds so that sums
+are exact; ``money`` is in ``Status.currency`` and ``None`` without a price.
 """
 
 from dataclasses import dataclass

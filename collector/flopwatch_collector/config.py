@@ -1,0 +1,162 @@
+"""Every setting of the collector, once."""
+
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from flopwatch.settings import SettingError, section
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectorSettings:
+    """``[collector]``."""
+
+    host: str = "127.0.0.1"
+    port: int = 8095
+    data_dir: Path | None = None
+    """Default: ``flopwatch/collector`` in the user's state directory."""
+    store: Literal["embedded"] = "embedded"
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    time_zone: str = "UTC"
+    insecure: bool = False
+    """Serve beyond loopback without a token."""
+    max_body_bytes: int = 16 * 1024 * 1024
+    """Largest batch accepted, after decompression."""
+    ingest_requests_per_second: float = 50.0
+    """Per sender, with bursts of ten seconds' worth."""
+    raw_days: float = 14.0
+    rollup_days: float = 90.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise SettingError("collector.port", self.port, "0 to 65535")
+        if self.time_zone not in zoneinfo.available_timezones():
+            raise SettingError("collector.time_zone", self.time_zone, "an IANA zone such as Europe/Berlin")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise SettingError(
+                "collector.tls_key", str(self.tls_key), "both tls_cert and tls_key, or neither"
+            )
+        for name in ("max_body_bytes", "ingest_requests_per_second", "raw_days", "rollup_days"):
+            if getattr(self, name) <= 0:
+                raise SettingError(f"collector.{name}", getattr(self, name), "above 0")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetSettings:
+    """``[targets]``: MFU targets as ratios; a job's own beats its team's beats its class's."""
+
+    default: float | None = None
+    job: dict[str, float] = field(default_factory=dict)
+    """By job name; ``*`` matches any text."""
+    team: dict[str, float] = field(default_factory=dict)
+    """By account."""
+    job_class: dict[str, float] = field(default_factory=dict)
+    """By kind of job: pretrain, finetune, …"""
+
+    def __post_init__(self) -> None:
+        tables: dict[str, dict[str, float]] = {
+            "job": self.job,
+            "team": self.team,
+            "job_class": self.job_class,
+        }
+        pairs = [
+            (f"targets.{table}.{key}", value) for table, rows in tables.items() for key, value in rows.items()
+        ]
+        for name, value in [*pairs, ("targets.default", self.default)]:
+            if value is not None and not (isinstance(value, (int, float)) and 0.0 < value <= 1.0):
+                raise SettingError(name, value, "a ratio above 0, at most 1 (0.45 for 45 %)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostSettings:
+    """``[costs]``: the price of a GPU-hour, and the line that utilisation is held against."""
+
+    price_per_gpu_hour: float | None = None
+    currency: str = "USD"
+    price_is_example: bool = False
+    breakeven_ratio: float = 0.70
+    breakeven_source: Literal["default", "costs"] = "default"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.breakeven_ratio <= 1.0:
+            raise SettingError("costs.breakeven_ratio", self.breakeven_ratio, "a ratio above 0, at most 1")
+        if self.price_per_gpu_hour is not None and self.price_per_gpu_hour < 0:
+            raise SettingError("costs.price_per_gpu_hour", self.price_per_gpu_hour, "0 or more")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlertSettings:
+    """``[alerts]``: levels and times of the rules."""
+
+    mfu_low_for_seconds: float = 1800.0
+    mfu_low_keep_seconds: float | None = None
+    """How long MFU must stay above the clear level; default: as long as ``for``."""
+    mfu_low_clear_factor: float = 1.1
+    """Clears at target x factor."""
+    warmup_steps: int = 5
+    evaluate_seconds: float = 15.0
+    idle_held_for_seconds: float = 1800.0
+    no_data_for_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("mfu_low_for_seconds", "idle_held_for_seconds", "no_data_for_seconds", "warmup_steps"):
+            if getattr(self, name) < 0:
+                raise SettingError(f"alerts.{name}", getattr(self, name), "0 or more")
+        if self.mfu_low_clear_factor < 1.0:
+            raise SettingError("alerts.mfu_low_clear_factor", self.mfu_low_clear_factor, "1 or more")
+        if not 1.0 <= self.evaluate_seconds <= 300.0:
+            raise SettingError("alerts.evaluate_seconds", self.evaluate_seconds, "1 to 300")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NotifySettings:
+    """One ``[[notify]]``: where alerts go."""
+
+    kind: Literal["webhook"] = "webhook"
+    name: str = "webhook"
+    url: str | None = None
+    url_file: Path | None = None
+    token_file: Path | None = None
+    timeout_seconds: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """All tables the collector reads."""
+
+    collector: CollectorSettings = field(default_factory=CollectorSettings)
+    targets: TargetSettings = field(default_factory=TargetSettings)
+    costs: CostSettings = field(default_factory=CostSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
+    notify: tuple[NotifySettings, ...] = ()
+
+
+def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """The settings of a loaded file and the environment.
+
+    Raises:
+        SettingError: an unknown setting, a wrong type, or a value that is not allowed.
+    """
+    channels = tables.get("notify", [])
+    if not isinstance(channels, list):
+        raise SettingError("notify", channels, "an array of tables, [[notify]]")
+    return Settings(
+        collector=section(CollectorSettings, "collector", tables, environ),
+        targets=section(TargetSettings, "targets", tables, environ),
+        costs=section(CostSettings, "costs", tables, environ),
+        alerts=section(AlertSettings, "alerts", tables, environ),
+        notify=tuple(section(NotifySettings, "notify", {"notify": table}, {}) for table in channels),
+    )
+
+
+def data_folder(settings: CollectorSettings, environ: Mapping[str, str]) -> Path:
+    """The folder of the store: the setting, ``FLOPWATCH_DATA_DIR``, else below the user's state directory."""
+    if settings.data_dir is not None:
+        return settings.data_dir
+    if environ.get("FLOPWATCH_DATA_DIR"):
+        return Path(environ["FLOPWATCH_DATA_DIR"]) / "collector"
+    state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "/")) / ".local" / "state")
+    return Path(state) / "flopwatch" / "collector"
