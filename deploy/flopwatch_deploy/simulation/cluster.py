@@ -175,7 +175,7 @@ def _past(
         end = min(now + length, until)
         run = _past_run(rng, members, (now, end), next(numbers), (name, user, account, model))
         runs.append(run)
-        now = end + float(rng.gamma(1.6, 6.5)) * HOUR
+        now = end + float(rng.gamma(1.6, 9.5)) * HOUR
     return runs
 
 
