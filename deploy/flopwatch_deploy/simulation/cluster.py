@@ -1,6 +1,6 @@
 """The simulated cluster of a seed: its nodes, the runs of the past days, and today's troubles."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,56 +103,66 @@ def _parts(nodes: int) -> dict[str, tuple[int, ...]]:
     return result
 
 
+_TODAY: dict[str, tuple[float, dict[str, Any]]] = {
+    "pretrain": (
+        5.2 * DAY,
+        {"name": "llama-70b-pretrain", "user": "mira", "account": "foundation", "model": LLAMA_70B,
+         "mfu_ratio": 0.462, "target_ratio": 0.45, "evaluate_every_seconds": 6 * HOUR},
+    ),
+    "moe": (
+        2.6 * DAY,
+        {"name": "moe-8x22b", "user": "jonas", "account": "foundation", "model": MIXTRAL_8X22B,
+         "mfu_ratio": 0.374, "target_ratio": 0.36},
+    ),
+    "data": (
+        1.4 * DAY,
+        {"name": "vlm-7b-pretrain", "user": "wei", "account": "vision", "model": QWEN_7B, "mfu_ratio": 0.243,
+         "target_ratio": 0.40, "data_wait_ratio": 0.38},
+    ),
+    "straggler": (
+        3.1 * DAY,
+        {"name": "llama-8b-long", "user": "ana", "account": "foundation", "model": LLAMA_8B, "mfu_ratio": 0.315,
+         "target_ratio": 0.40},
+    ),
+    "hang": (
+        22 * HOUR,
+        {"name": "qwen-7b-code", "user": "li", "account": "code", "model": QWEN_7B, "mfu_ratio": 0.41,
+         "target_ratio": 0.40},
+    ),
+    "sft": (
+        9 * HOUR,
+        {"name": "llama-8b-sft", "user": "noor", "account": "assistant", "kind": "finetune", "model": LLAMA_8B,
+         "mfu_ratio": 0.438, "target_ratio": 0.40, "evaluate_every_seconds": 2 * HOUR},
+    ),
+    "idle": (14 * HOUR, {"name": "notebook-eval", "user": "sam", "account": "vision", "kind": "interactive"}),
+    "opaque": (1.2 * DAY, {"name": "asr-zh-b2", "user": "yan", "account": "speech", "kind": "unknown"}),
+    "unknown_gpu": (
+        7 * HOUR,
+        {"name": "llama-8b-preview", "user": "ana", "account": "foundation", "model": LLAMA_8B, "mfu_ratio": 0.30},
+    ),
+    "waiting": (
+        120.0,
+        {"name": "qwen-7b-math", "user": "li", "account": "code", "model": QWEN_7B, "mfu_ratio": 0.40,
+         "target_ratio": 0.40, "startup_seconds": 1200.0},
+    ),
+}  # fmt: skip
+"""By part: how long ago its present run began, and what it is."""
+
+
 def _today(part: str, members: tuple[int, ...], now: float, number: int) -> Run | None:
-    """The run that holds a part of the cluster at present."""
-    ago = {
-        "pretrain": 5.2 * DAY, "moe": 2.6 * DAY, "data": 1.4 * DAY, "straggler": 3.1 * DAY, "hang": 22 * HOUR,
-        "sft": 9 * HOUR, "idle": 14 * HOUR, "opaque": 1.2 * DAY, "unknown_gpu": 7 * HOUR, "waiting": 120.0,
-    }  # fmt: skip
-    if part not in ago:
+    """The run that holds a part of the cluster at present, with today's trouble."""
+    if part not in _TODAY:
         return None
-    start = now - ago[part]
-    base: dict[str, Any] = {"number": number, "nodes": members, "start_seconds": start, "end_seconds": None}
-    makers: dict[str, Callable[[], Run]] = {
-        "pretrain": lambda: Run(
-            **base, name="llama-70b-pretrain", user="mira", account="foundation", model=LLAMA_70B,
-            mfu_ratio=0.462, target_ratio=0.45, evaluate_every_seconds=6 * HOUR,
-            failures=(Failure(at_seconds=start + 1.9 * DAY, down_seconds=1500.0),),
-        ),
-        "moe": lambda: Run(
-            **base, name="moe-8x22b", user="jonas", account="foundation", model=MIXTRAL_8X22B, mfu_ratio=0.374,
-            target_ratio=0.36, failures=(Failure(at_seconds=start + 1.1 * DAY, down_seconds=2700.0),),
-        ),
-        "data": lambda: Run(
-            **base, name="vlm-7b-pretrain", user="wei", account="vision", model=QWEN_7B, mfu_ratio=0.243,
-            target_ratio=0.40, data_wait_ratio=0.38,
-        ),
-        "straggler": lambda: Run(
-            **base, name="llama-8b-long", user="ana", account="foundation", model=LLAMA_8B, mfu_ratio=0.315,
-            target_ratio=0.40, slow_node=members[len(members) // 2],
-        ),
-        "hang": lambda: Run(
-            **base, name="qwen-7b-code", user="li", account="code", model=QWEN_7B, mfu_ratio=0.41,
-            target_ratio=0.40, hang_at_seconds=now - 2.3 * HOUR,
-        ),
-        "sft": lambda: Run(
-            **base, name="llama-8b-sft", user="noor", account="assistant", kind="finetune", model=LLAMA_8B,
-            mfu_ratio=0.438, target_ratio=0.40, evaluate_every_seconds=2 * HOUR,
-        ),
-        "idle": lambda: Run(
-            **base, name="notebook-eval", user="sam", account="vision", kind="interactive",
-            idle_from_seconds=now - 6 * HOUR,
-        ),
-        "opaque": lambda: Run(**base, name="asr-zh-b2", user="yan", account="speech", kind="unknown"),
-        "unknown_gpu": lambda: Run(
-            **base, name="llama-8b-preview", user="ana", account="foundation", model=LLAMA_8B, mfu_ratio=0.30,
-        ),
-        "waiting": lambda: Run(
-            **base, name="qwen-7b-math", user="li", account="code", model=QWEN_7B, mfu_ratio=0.40,
-            target_ratio=0.40, startup_seconds=1200.0,
-        ),
-    }  # fmt: skip
-    return makers[part]()
+    ago, fields = _TODAY[part]
+    start = now - ago
+    trouble: dict[str, Any] = {
+        "pretrain": {"failures": (Failure(at_seconds=start + 1.9 * DAY, down_seconds=1500.0),)},
+        "moe": {"failures": (Failure(at_seconds=start + 1.1 * DAY, down_seconds=2700.0),)},
+        "straggler": {"slow_node": members[len(members) // 2]},
+        "hang": {"hang_at_seconds": now - 2.3 * HOUR},
+        "idle": {"idle_from_seconds": now - 6 * HOUR},
+    }.get(part, {})
+    return Run(number=number, nodes=members, start_seconds=start, end_seconds=None, **fields, **trouble)
 
 
 _PAST_NAMES = (
