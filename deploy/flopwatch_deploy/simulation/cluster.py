@@ -155,14 +155,21 @@ def _today(part: str, members: tuple[int, ...], now: float, number: int) -> Run 
         return None
     ago, fields = _TODAY[part]
     start = now - ago
-    trouble: dict[str, Any] = {
+    troubles: dict[str, dict[str, Any]] = {
         "pretrain": {"failures": (Failure(at_seconds=start + 1.9 * DAY, down_seconds=1500.0),)},
         "moe": {"failures": (Failure(at_seconds=start + 1.1 * DAY, down_seconds=2700.0),)},
         "straggler": {"slow_node": members[len(members) // 2]},
         "hang": {"hang_at_seconds": now - 2.3 * HOUR},
         "idle": {"idle_from_seconds": now - 6 * HOUR},
-    }.get(part, {})
-    return Run(number=number, nodes=members, start_seconds=start, end_seconds=None, **fields, **trouble)
+    }
+    return Run(
+        number=number,
+        nodes=members,
+        start_seconds=start,
+        end_seconds=None,
+        **fields,
+        **troubles.get(part, {}),
+    )
 
 
 _PAST_NAMES = (
