@@ -87,6 +87,15 @@ class CostSettings:
             raise SettingError("costs.price_per_gpu_hour", self.price_per_gpu_hour, "0 or more")
 
 
+ALERT_RULES = (
+    "MfuLow", "JobHang", "IdleHeld", "HighUtilLowMfu", "Straggler", "NodeDown", "NoData", "BelowBreakeven",
+)  # fmt: skip
+_NOT_NEGATIVE = (
+    "mfu_low_for_seconds", "mfu_low_keep_seconds", "idle_held_for_seconds", "no_data_for_seconds", "warmup_steps",
+    "observe_days",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlertSettings:
     """``[alerts]``: levels and times of the rules."""
@@ -100,11 +109,19 @@ class AlertSettings:
     evaluate_seconds: float = 15.0
     idle_held_for_seconds: float = 1800.0
     no_data_for_seconds: float = 300.0
+    observe_days: float = 7.0
+    """New installs only show alerts for this long, before they send them."""
+    send: tuple[str, ...] = ("MfuLow",)
+    """Rules that send from the first day."""
 
     def __post_init__(self) -> None:
-        for name in ("mfu_low_for_seconds", "idle_held_for_seconds", "no_data_for_seconds", "warmup_steps"):
-            if getattr(self, name) < 0:
-                raise SettingError(f"alerts.{name}", getattr(self, name), "0 or more")
+        for name in _NOT_NEGATIVE:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise SettingError(f"alerts.{name}", value, "0 or more")
+        for rule in self.send:
+            if rule not in ALERT_RULES:
+                raise SettingError("alerts.send", rule, "names of rules: " + ", ".join(ALERT_RULES))
         if self.mfu_low_clear_factor < 1.0:
             raise SettingError("alerts.mfu_low_clear_factor", self.mfu_low_clear_factor, "1 or more")
         if not 1.0 <= self.evaluate_seconds <= 300.0:
