@@ -69,9 +69,7 @@ class AlertEngine:
         """End delivery; what waits is kept."""
         self._notifier.stop()
 
-    def evaluate(
-        self, facts: rules.Facts, nodes_of_job: Mapping[str, frozenset[tuple[str, str]]] | None = None
-    ) -> None:
+    def evaluate(self, facts: rules.Facts) -> None:
         """One round: all rules, all states, and the messages that follow from them."""
         now = facts.now
         self._simulated = facts.simulated
@@ -79,7 +77,7 @@ class AlertEngine:
             self._install = Install(first_evaluated_seconds=now)
             self._control.save(INSTALL_KIND, {"install": self._install})
         stepped = self._stepped(rules.read_all(facts, self._settings), now)
-        hidden = notices.inhibited(stepped.values(), nodes_of_job or {})
+        hidden = notices.inhibited(stepped.values(), _nodes_of_job(facts))
         changes = [
             (status, record)
             for key, record in stepped.items()
@@ -178,6 +176,14 @@ class AlertEngine:
             stale=record.stale,
             summary=f"{mark}{record.summary}",
         )
+
+
+def _nodes_of_job(facts: rules.Facts) -> dict[str, frozenset[tuple[str, str]]]:
+    return {
+        job.row.job_id: frozenset((job.row.cluster, node) for node in job.nodes)
+        for job in facts.jobs
+        if job.row.state != "ended"
+    }
 
 
 def _unwatched(record: AlertRecord, now: float) -> AlertRecord:

@@ -45,6 +45,8 @@ class JobFacts:
     """Usual time between two reports of steps."""
     data_seconds: float | None
     """Event time of the newest sample of its GPUs."""
+    nodes: frozenset[str] = frozenset()
+    """Names of the nodes it runs on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
