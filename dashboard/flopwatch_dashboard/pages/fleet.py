@@ -1,0 +1,122 @@
+"""The Fleet page: verdict, tiles, trend, where the time went, who, alerts."""
+
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+
+from flopwatch.query import Fleet, Query
+from flopwatch_dashboard import wording
+from flopwatch_dashboard.components import fleet_tiles, parts, tables, verdict
+from flopwatch_dashboard.figures import daily, lines, waterfall
+from flopwatch_dashboard.page import Page
+from flopwatch_dashboard.view import View
+
+GRAPHS = ("daily", "fall", "activity")
+CARDS = (*GRAPHS, "top", "alerts")
+
+
+def skeleton() -> list[Component]:
+    """The page without data."""
+    first = [parts.card(f"fleet-{name}", parts.graph(f"fleet-{name}-g")) for name in ("daily", "fall")]
+    second = [
+        parts.card("fleet-activity", parts.graph("fleet-activity-g")),
+        parts.card("fleet-top", html.Div(id="fleet-top", className="scroll", tabIndex="0")),
+        parts.card("fleet-alerts", html.Div(id="fleet-alerts", className="scroll", tabIndex="0")),
+    ]
+    return [
+        html.Div(id="fleet-verdict", className="summary", role="status"),
+        html.Section(id="fleet-tiles", className="kpis"),
+        html.Div(first, className="row r1"),
+        html.Div(second, className="row r2"),
+    ]
+
+
+def render(query: Query, view: View, _item: str) -> dict[str, Any]:
+    """Every part of the page from one answer."""
+    fleet = query.fleet(view.asked)
+    zone = fleet.status.time_zone
+    target = fleet.mfu_target_ratio
+    shown: dict[str, Any] = {
+        "verdict": _verdict(fleet, view),
+        "tone": f"summary tone-{verdict.tone(fleet.verdict.code)}",
+        "tiles": fleet_tiles.tiles_of(fleet, view),
+        "daily": daily.daily(fleet, view),
+        "daily-aria": daily.description(fleet, view),
+        "fall": waterfall.waterfall(fleet.ledger_today, fleet.status.currency, view),
+        "fall-aria": waterfall.description(fleet.ledger_today, view),
+        "activity": lines.activity(fleet.series, target, zone, view),
+        "activity-aria": _activity_words(fleet, view),
+        "top": tables.top_jobs(fleet.top_jobs, view, 6 if view.height < 900 else 9),
+        "alerts": tables.alert_list(fleet.alerts, fleet.status.now_seconds, view),
+    }
+    return {**shown, **_heads(fleet, view)}
+
+
+def _verdict(fleet: Fleet, view: View) -> list[Component]:
+    """The verdict, or what to do first when no node has reported."""
+    if any(cluster.gpus for cluster in fleet.status.clusters):
+        return verdict.sentence(fleet, view)
+    return [
+        parts.icon("info"),
+        html.B(view.t("empty.no_nodes")),
+        html.Span([view.t("empty.no_nodes_next"), " ", html.Code(view.t("empty.no_nodes_command"))]),
+        html.Span([view.t("empty.demo_next"), " ", html.Code(view.t("empty.demo_command"))]),
+    ]
+
+
+def _activity_words(fleet: Fleet, view: View) -> str:
+    ends = {name: lines.at_end(fleet.series, f"{name}_active") for name in ("kernel", "tensor")}
+    target = fleet.mfu_target_ratio
+    return view.t(
+        "fleet.activity_aria",
+        range=view.range_name,
+        kernel=wording.percent(ends["kernel"]),
+        tensor=wording.percent(ends["tensor"]),
+        mfu=wording.percent(lines.at_end(fleet.series, "mfu")),
+        target=view.t("target.none") if target is None else wording.line_percent(target),
+    )
+
+
+def _heads(fleet: Fleet, view: View) -> dict[str, list[Component]]:
+    csv, all_ = view.t("frame.csv"), view.t("frame.view_all")
+    priced = fleet.status.price_per_gpu_hour is not None
+    days = parts.download(csv, view.export("days"), view.t("frame.csv_days"))
+    return {
+        "daily-head": parts.head(
+            "fleet-daily",
+            view.t("fleet.daily"),
+            view.t("fleet.daily_sub", days=len(fleet.days), zone=fleet.status.time_zone),
+            days,
+        ),
+        "fall-head": parts.head(
+            "fleet-fall",
+            view.t("fleet.fall"),
+            view.t("fleet.fall_sub_money" if priced else "fleet.fall_sub"),
+            parts.download(csv, view.export("ledger"), view.t("fleet.fall")),
+        ),
+        "activity-head": parts.head("fleet-activity", view.t("fleet.activity"), view.t("fleet.activity_sub")),
+        "top-head": parts.head("fleet-top", view.t("fleet.top"), "", parts.link(all_, view.link("jobs"))),
+        "alerts-head": parts.head(
+            "fleet-alerts", view.t("fleet.alerts"), "", parts.link(all_, view.link("alerts"))
+        ),
+    }
+
+
+PAGE = Page(
+    name="fleet",
+    path="",
+    icon="fleet",
+    skeleton=skeleton,
+    render=render,
+    parts={
+        "verdict": ("fleet-verdict", "children"),
+        "tone": ("fleet-verdict", "className"),
+        "tiles": ("fleet-tiles", "children"),
+        "top": ("fleet-top", "children"),
+        "alerts": ("fleet-alerts", "children"),
+        **{name: (f"fleet-{name}-g", "figure") for name in GRAPHS},
+        **{f"{name}-aria": (f"fleet-{name}-g-wrap", "aria-label") for name in GRAPHS},
+        **{f"{name}-head": (f"fleet-{name}-head", "children") for name in CARDS},
+    },
+)

@@ -1,0 +1,1 @@
+"""The texts of the interface: one flat table a language."""

@@ -1,0 +1,113 @@
+"""How a reader looks at the dashboard: kept in the browser and the URL, never on the server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from flopwatch.query import Range
+from flopwatch_dashboard import text, wording
+from flopwatch_dashboard.text import Language
+from flopwatch_dashboard.theme import PALETTES, Palette, Theme
+
+RANGES: Mapping[str, float] = {
+    "1h": 3_600.0,
+    "6h": 21_600.0,
+    "24h": 86_400.0,
+    "7d": 604_800.0,
+    "30d": 2_592_000.0,
+}
+DEFAULT_RANGE = "24h"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """One reader's theme, language, time range and screen."""
+
+    theme: Theme = "light"
+    lang: Language = "en"
+    range_name: str = DEFAULT_RANGE
+    cluster: str | None = None
+    kiosk: bool = False
+    width: int = 1366
+    height: int = 768
+    prefix: str = "/ui/"
+
+    @property
+    def palette(self) -> Palette:
+        """The theme's colours."""
+        return PALETTES[self.theme]
+
+    @property
+    def font_px(self) -> float:
+        """Font size of chart text; it grows with the screen, a kiosk's with the smaller side."""
+        if self.kiosk:
+            return max(10.5, min(self.width / 118, self.height / 66))
+        return max(11.0, min(20.0, self.width / 124))
+
+    @property
+    def asked(self) -> Range:
+        """The question to the Query port: about two points a pixel of a half-wide graph."""
+        return Range(
+            seconds=RANGES[self.range_name], cluster=self.cluster, points=max(200, min(2_000, self.width))
+        )
+
+    def t(self, key: str, **values: Any) -> str:
+        """The text of ``key`` in the reader's language."""
+        return text.t(self.lang, key, **values)
+
+    def knows(self, key: str) -> bool:
+        """Whether there is a text for a code that came with the data."""
+        return text.known(key)
+
+    def duration(self, seconds: float | None) -> str:
+        """``45 s``, ``38 min``, ``5 h``, ``19 d`` in the reader's language."""
+        seconds = wording.finite(seconds)
+        if seconds is None:
+            return wording.UNKNOWN
+        size = max(0.0, seconds)
+        for key, unit, below in (("second", 1, 90), ("minute", 60, 5_400), ("hour", 3_600, 172_800)):
+            if size < below:
+                return self.t(f"unit.{key}", n=f"{size / unit:.0f}")
+        return self.t("unit.day", n=f"{size / 86_400:.0f}")
+
+    def link(self, path: str, **query: str) -> str:
+        """The address of a page with the reader's settings in it."""
+        values = {"range": self.range_name, "theme": self.theme, "lang": self.lang}
+        if self.cluster:
+            values["cluster"] = self.cluster
+        if self.kiosk:
+            values["kiosk"] = "1"
+        return f"{self.prefix}{quote(path)}?{urlencode({**values, **query})}"
+
+    def export(self, name: str) -> str:
+        """The address of a CSV of the API with the range that is shown."""
+        values = {"seconds": f"{RANGES[self.range_name]:.0f}"}
+        if self.cluster:
+            values["cluster"] = self.cluster
+        return f"/api/v1/export/{name}.csv?{urlencode(values)}"
+
+
+def from_browser(state: Mapping[str, Any], prefix: str) -> View:
+    """The view of the browser's state; whatever is not allowed in it falls back to the default."""
+    return View(
+        theme="dark" if state.get("theme") == "dark" else "light",
+        lang="zh" if state.get("lang") == "zh" else "en",
+        range_name=_range(state.get("range")),
+        cluster=str(state["cluster"])[:200] if state.get("cluster") else None,
+        kiosk=state.get("kiosk") is True,
+        width=_pixels(state.get("w"), 1366),
+        height=_pixels(state.get("h"), 768),
+        prefix=prefix,
+    )
+
+
+def _range(value: object) -> str:
+    return value if isinstance(value, str) and value in RANGES else DEFAULT_RANGE
+
+
+def _pixels(value: object, default: int) -> int:
+    """Screen sizes in steps of 32 pixels, so that readers with like screens share an answer."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 20_000:
+        return default
+    return max(320, round(value / 32) * 32)
