@@ -44,23 +44,23 @@ class Mask:
         for name in ("window", "chunk"):
             if getattr(self, name) is not None:
                 require_positive(self, name)
-        if not self.causal and (self.window or self.chunk):
-            raise ShapeError("window", self.window or self.chunk, "none in bidirectional attention")
+        if not self.causal and self.window:
+            raise ShapeError("window", self.window, "none in bidirectional attention; chunk divides it")
 
     def pairs(self, length: float) -> float:
         """Query-key pairs of one sequence.
 
         Bidirectional l^2; causal l^2/2 (the half of the square that FLOP counts use, not l(l+1)/2);
-        window W < l: l*W - W(W-1)/2, never more than causal; chunks of C: causal inside each.
+        window W < l: l*W - W(W-1)/2, never more than causal; chunks of C: the same inside each chunk.
         """
+        if self.chunk is not None and self.chunk < length:
+            whole, rest = divmod(length, self.chunk)
+            return (whole * self.chunk**2 + rest**2) / (2 if self.causal else 1)
         if not self.causal:
             return length * length
         half = length * length / 2
         if self.window is not None and self.window < length:
             return min(half, length * self.window - self.window * (self.window - 1) / 2)
-        if self.chunk is not None and self.chunk < length:
-            whole, rest = divmod(length, self.chunk)
-            return (whole * self.chunk**2 + rest**2) / 2
         return half
 
 

@@ -144,10 +144,9 @@ def _mixing(block: Block, passes: float, documents: Documents, counting: Countin
     if mixer is None:
         return Terms()
     full = passes > FORWARD_ONLY
-    if not mixer.core_width:
+    if not isinstance(mixer, Attention | LatentAttention):
         return Terms(scan=(TRAINED if full else FORWARD_ONLY) * mixer.scan_flops())
-    if isinstance(mixer, Attention | LatentAttention):
-        keys = documents.mean_length if counting.full_attention else documents.mean_keys(mixer.mask)
+    keys = documents.mean_length if counting.full_attention else documents.mean_keys(mixer.mask)
     core_passes = counting.core_passes if full else min(counting.core_passes, FORWARD_ONLY)
     return Terms(core=2 * core_passes * mixer.core_width * keys)
 
@@ -170,20 +169,21 @@ def _adapters(block: Block, shape: ModelShape) -> int:
 
 def _mtp(shape: ModelShape, run: Run, counting: Counting) -> Terms:
     """Multi-token-prediction blocks: each a layer, a 2h-to-h projection and one more logits matmul."""
-    block = shape.mtp_block
-    if block is None or not counting.mtp_layer:
+    if not counting.mtp_layer:
         return Terms()
     passes = TRAINED if shape.finetuning is None else FROZEN
-    weights = _weights(block, shape.hidden, counting)
+    one = Terms()
+    for block in shape.mtp_depth:
+        one = one.plus(_mixing(block, passes, run.documents, counting), block.count)
+        one = one.plus(Terms(matmul=2 * passes * block.count * _weights(block, shape.hidden, counting)))
     if counting.mtp_head:
-        weights += 2 * shape.hidden**2 + _logits(shape, counting)
-    one = Terms(matmul=2 * passes * weights).plus(_mixing(block, passes, run.documents, counting))
-    return Terms().plus(one, block.count)
+        one = one.plus(Terms(matmul=2 * passes * (2 * shape.hidden**2 + _logits(shape, counting))))
+    return Terms().plus(one, shape.mtp_layers)
 
 
 def _stack(shape: ModelShape, stack: Stack, tokens: StackTokens, counting: Counting) -> Terms:
     """One token of a second stack, with the keys and values that the decoder's cross attention makes of it."""
-    passes = _entry_passes(shape)
+    passes = FORWARD_ONLY if stack.frozen else _entry_passes(shape)
     documents = Documents.unpacked(tokens.length)
     terms = Terms(matmul=2 * passes * stack.entry_weights)
     for block in stack.blocks:

@@ -1,11 +1,66 @@
-"""A Hugging Face ``config.json`` as a shape."""
+"""A Hugging Face ``config.json`` as a shape: the model type decides how it is read, unknown types are refused."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from flopwatch.blocks import ShapeError
+from flopwatch.hf_decoder import DECODERS, decoder
+from flopwatch.hf_hybrid import HYBRIDS
+from flopwatch.hf_reader import HfConfig
+from flopwatch.hf_vision import ENCODERS, TOWERS
+
+TEXT_TYPES = {"llama4": "llama4_text", "gemma3": "gemma3_text", "qwen2_vl": "qwen2"}
+"""Model types whose text part is not named by ``text_config.model_type``, or stands at the top."""
 
 
-def read(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Field values of ``ModelShape``."""
-    raise ShapeError("model_type", config.get("model_type"), "a known model type")
+def read(config: Mapping[str, Any], *, trains_mtp: bool = False) -> dict[str, Any]:
+    """Field values of ``ModelShape``; stacks as dicts.
+
+    ``num_nextn_predict_layers`` counts only with ``trains_mtp``: the transformers library drops those layers,
+    so a config alone does not say that they are trained.
+
+    Raises:
+        ShapeError: the model type or one of its fields is not understood.
+    """
+    kind = config.get("model_type")
+    if kind in TOWERS:
+        return _with_tower(HfConfig(config), str(kind), trains_mtp=trains_mtp)
+    values = _plain(config, kind, trains_mtp=trains_mtp)
+    return values | {"name": config.get("_name_or_path") or None}
+
+
+def known_types() -> tuple[str, ...]:
+    """Every model type that is understood."""
+    return tuple(sorted({*DECODERS, *HYBRIDS, *ENCODERS, *TOWERS}))
+
+
+def _plain(config: Mapping[str, Any], kind: Any, *, trains_mtp: bool, prefix: str = "") -> dict[str, Any]:
+    """A model of one stack, or an encoder-decoder."""
+    reader = HfConfig(config, prefix)
+    depths = reader.whole("num_nextn_predict_layers", minimum=0, default=0)
+    if kind in DECODERS:
+        values = decoder(reader, DECODERS[kind])
+    elif kind in HYBRIDS:
+        values = HYBRIDS[kind](reader)
+    elif kind in ENCODERS:
+        values = ENCODERS[kind](reader)
+    else:
+        raise ShapeError(f"{prefix}model_type", kind, ", ".join(known_types()))
+    reader.finish(str(kind))
+    return values | {"mtp_layers": depths if trains_mtp else 0}
+
+
+def _with_tower(config: HfConfig, kind: str, *, trains_mtp: bool) -> dict[str, Any]:
+    """A text decoder with a vision tower as its second stack."""
+    text = config.get("text_config")
+    if text is None and kind != "qwen2_vl":
+        raise config.refused("text_config", "an object")
+    inner: Mapping[str, Any] = text if isinstance(text, Mapping) else config.without("vision_config")
+    text_type = TEXT_TYPES.get(kind) or inner.get("model_type")
+    values = _plain(
+        inner, text_type, trains_mtp=trains_mtp, prefix="text_config." if text is not None else ""
+    )
+    tied = config.get("tie_word_embeddings")
+    if isinstance(tied, bool):
+        values["tied_embeddings"] = tied
+    return values | {"stacks": [TOWERS[kind](config, values["hidden"])]}

@@ -1,6 +1,6 @@
 """The shape of a model: everything its FLOP count depends on, whatever described it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ class Stack:
     entry_weights: int = 0
     stored_weights: int = 0
     """Weights outside the blocks that the stack holds: ``entry_weights`` and its embeddings."""
+    frozen: bool = False
+    """Runs forward only."""
     tokens_per_item: int | None = None
     """Tokens of one image, where that is fixed."""
 
@@ -58,7 +60,9 @@ class ModelShape:
     name: str | None = None
     seq_len: int | None = None
     mtp_layers: int = 0
-    """Trained multi-token-prediction blocks: each a layer, a 2h-to-h projection and one more logits matmul."""
+    """Trained multi-token-prediction depths: each a layer, a 2h-to-h projection and one more logits matmul."""
+    mtp_blocks: tuple[Block, ...] = ()
+    """What one depth is made of, where it is not one more layer like the last."""
     learned_positions: int = 0
     entry_weights: int = 0
     """Matmul weights a token passes before the first block (the patch embedding of a vision transformer)."""
@@ -73,6 +77,8 @@ class ModelShape:
             require_whole(name, getattr(self, name))
         if self.padded_vocab is not None and self.padded_vocab < self.vocab:
             raise ShapeError("padded_vocab_used", self.padded_vocab, f"at least vocab ({self.vocab})")
+        if self.mtp_layers:
+            _ = self.mtp_depth
         if self.layers < 1:
             raise ShapeError("n_layers", self.layers, "a whole number of at least 1")
         if self.finetuning is not None and self.finetuning.frozen_layers > self.layers:
@@ -98,17 +104,19 @@ class ModelShape:
         return shape_dict.write(self)
 
     @classmethod
-    def from_hf_config(cls, config: Mapping[str, Any]) -> "ModelShape":
+    def from_hf_config(cls, config: Mapping[str, Any], *, trains_mtp: bool = False) -> "ModelShape":
         """The shape that a Hugging Face ``config.json`` describes.
+
+        ``trains_mtp``: also count its multi-token-prediction layers, which the transformers library drops.
 
         Raises:
             ShapeError: the model type or one of its fields is not understood.
         """
-        return cls(**_with_parts(hf_config.read(config)))
+        return cls(**_with_parts(hf_config.read(config, trains_mtp=trains_mtp)))
 
     @classmethod
-    def from_megatron_args(cls, arguments: Mapping[str, Any]) -> "ModelShape":
-        """The shape that Megatron's arguments describe: names as in its log's block or on its command line.
+    def from_megatron_args(cls, arguments: Mapping[str, Any] | Sequence[str]) -> "ModelShape":
+        """The shape that Megatron's arguments describe: a log's block by name, or the words of a command line.
 
         Raises:
             ShapeError: an argument that decides the count is missing or not understood.
@@ -136,12 +144,16 @@ class ModelShape:
         return any(isinstance(block.mlp, MoeMlp) for block in self.blocks)
 
     @property
-    def mtp_block(self) -> Block | None:
-        """One layer as multi-token prediction adds it: like the last one that has attention."""
-        if not self.mtp_layers:
-            return None
-        last = next((block for block in reversed(self.blocks) if block.mixer and block.mlp), self.blocks[-1])
-        return replace(last, count=self.mtp_layers)
+    def mtp_depth(self) -> tuple[Block, ...]:
+        """The layers of one multi-token-prediction depth: as given, else one like the last with attention."""
+        if self.mtp_blocks or not self.mtp_layers:
+            return self.mtp_blocks
+        last = next((block for block in reversed(self.blocks) if block.mixer and block.mlp), None)
+        if last is None:
+            raise ShapeError(
+                "mtp_layers", self.mtp_layers, "0, or mtp_blocks that say what one depth is made of"
+            )
+        return (replace(last, count=1),)
 
     def with_lora(self, rank: int, roles: frozenset[str] = frozenset()) -> "ModelShape":
         """This model frozen, with low-rank adapters of ``rank`` on the matrices of ``roles`` (empty: all)."""

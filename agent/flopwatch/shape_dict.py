@@ -20,6 +20,7 @@ from flopwatch.blocks import (
     field_names,
     require_whole,
 )
+from flopwatch.layer_runs import runs
 from flopwatch.shape_text import Hybrid, hybrid_of, masks_of
 
 PARTS: dict[str, type] = {
@@ -33,7 +34,7 @@ COMMON_KEYS = frozenset({
 FLAT_KEYS = frozenset({
     "n_layers", "ffn_hidden", "n_heads", "n_kv_heads", "head_dim", "gated_mlp", "moe", "mla", "attn", "extra",
 })  # fmt: skip
-GENERAL_KEYS = frozenset({"blocks", "stacks", "entry_weights"})
+GENERAL_KEYS = frozenset({"blocks", "stacks", "entry_weights", "mtp_blocks"})
 
 
 def read(description: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +51,7 @@ def read(description: Mapping[str, Any]) -> dict[str, Any]:
     if "blocks" in description:
         return values | {
             "blocks": _blocks(description["blocks"]),
+            "mtp_blocks": _blocks(description.get("mtp_blocks", ())),
             "entry_weights": description.get("entry_weights", 0),
             "stacks": [_stack(stack) for stack in description.get("stacks", ())],
         }
@@ -113,23 +115,8 @@ def _flat_blocks(description: Mapping[str, Any]) -> tuple[Block, ...]:
     layers = whole(description, "n_layers", minimum=1)
     if description.get("extra") is not None:
         return _hybrid(description, layers)
-    masks = masks_of(description.get("attn"), layers)
-    feed_forwards = _feed_forwards(description, layers)
-    return tuple(
-        Block(count=count, mixer=_attention(description, mask), mlp=mlp)
-        for (mask, mlp), count in _runs(masks, feed_forwards)
-    )
-
-
-def _runs(masks: list[Mask], mlps: list[FeedForward]) -> list[tuple[tuple[Mask, FeedForward], int]]:
-    """Neighbouring layers that are equal, as (mask, feed-forward) and their count."""
-    runs: list[tuple[tuple[Mask, FeedForward], int]] = []
-    for pair in zip(masks, mlps, strict=True):
-        if runs and runs[-1][0] == pair:
-            runs[-1] = (pair, runs[-1][1] + 1)
-        else:
-            runs.append((pair, 1))
-    return runs
+    mixers = [_attention(description, mask) for mask in masks_of(description.get("attn"), layers)]
+    return runs(zip(mixers, _feed_forwards(description, layers), strict=True))
 
 
 def _attention(description: Mapping[str, Any], mask: Mask) -> Mixer:
@@ -249,7 +236,7 @@ def _part(key: str, value: object) -> Any:
 
 
 def _stack(item: object) -> dict[str, Any]:
-    names = {"name", "hidden", "blocks", "entry_weights", "stored_weights", "tokens_per_item"}
+    names = {"name", "hidden", "blocks", "entry_weights", "stored_weights", "tokens_per_item", "frozen"}
     part = dict(_object("stacks", item, names))
     return part | {"blocks": _blocks(part.get("blocks"))}
 

@@ -1,0 +1,163 @@
+"""Encoders, encoder-decoders and models with a vision tower of Hugging Face, by model type."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flopwatch.blocks import Attention, Block, DenseMlp, Mask
+from flopwatch.hf_decoder import UNGATED, dense_mlp, heads_of, hidden_of, layers_of
+from flopwatch.hf_reader import HfConfig
+
+BIDIRECTIONAL = Mask(causal=False)
+
+
+def encoder_blocks(config: HfConfig, *, gated: bool = False) -> tuple[Block, ...]:
+    """Bidirectional layers with an ungated MLP, as BERT and vision transformers have them."""
+    heads, hidden = heads_of(config), hidden_of(config)
+    mixer = Attention(heads=heads, kv_heads=heads, head_dim=hidden // heads, mask=BIDIRECTIONAL)
+    mlp = DenseMlp(ffn=dense_mlp(config, UNGATED).ffn, gated=gated)
+    return (Block(count=layers_of(config), mixer=mixer, mlp=mlp),)
+
+
+def bert(config: HfConfig) -> dict[str, Any]:
+    """BERT and RoBERTa with the masked-language head: an h*h transform and the tied vocabulary."""
+    hidden = hidden_of(config)
+    return {
+        "hidden": hidden,
+        "vocab": config.whole("vocab_size"),
+        "tied_embeddings": config.flag("tie_word_embeddings", default=True),
+        "learned_positions": config.whole("max_position_embeddings", minimum=0, default=512),
+        "entry_weights": hidden * hidden,
+        "blocks": encoder_blocks(config),
+    }
+
+
+def patch_tokens(config: HfConfig, *, class_token: bool) -> int:
+    """Tokens of one image."""
+    side = config.whole("image_size") // config.whole("patch_size")
+    return side * side + (1 if class_token else 0)
+
+
+def patch_weights(config: HfConfig) -> int:
+    """Weights of the patch embedding, a matmul of each patch."""
+    return config.whole("num_channels", default=3) * config.whole("patch_size") ** 2 * hidden_of(config)
+
+
+def vit(config: HfConfig) -> dict[str, Any]:
+    """A vision transformer: tokens are patches; the classifier, once an image, is left out."""
+    return {
+        "hidden": hidden_of(config),
+        "vocab": 0,
+        "learned_positions": patch_tokens(config, class_token=True),
+        "seq_len": patch_tokens(config, class_token=True),
+        "entry_weights": patch_weights(config),
+        "blocks": encoder_blocks(config),
+    }
+
+
+def t5(config: HfConfig) -> dict[str, Any]:
+    """T5: the decoder is the shape, the encoder its second stack; trained tokens are the decoder's."""
+    heads, width = config.whole("num_heads"), config.whole("d_kv")
+    hidden = config.whole("d_model")
+    kind = config.get("feed_forward_proj") or "relu"
+    if kind not in ("relu", "gelu", "gated-gelu", "gated-silu"):
+        raise config.refused("feed_forward_proj", "relu, gelu, gated-gelu, gated-silu")
+    mlp = DenseMlp(ffn=config.whole("d_ff"), gated=kind.startswith("gated-"))
+    layers = config.whole("num_layers")
+    config.get("is_encoder_decoder")
+    own = Attention(heads=heads, kv_heads=heads, head_dim=width)
+    look = Attention(heads=heads, kv_heads=heads, head_dim=width, mask=BIDIRECTIONAL, key_value_hidden=hidden)
+    decoder = Block(count=config.whole("num_decoder_layers", default=layers), mixer=own, mlp=mlp, cross=look)
+    encoder = Block(
+        count=layers,
+        mixer=Attention(heads=heads, kv_heads=heads, head_dim=width, mask=BIDIRECTIONAL),
+        mlp=mlp,
+    )
+    return {
+        "hidden": hidden,
+        "vocab": config.whole("vocab_size"),
+        "tied_embeddings": config.flag("tie_word_embeddings", default=True),
+        "blocks": (decoder,),
+        "stacks": [{"name": "encoder", "hidden": hidden, "blocks": (encoder,)}],
+    }
+
+
+def tower(config: HfConfig, projector_weights: int) -> dict[str, Any]:
+    """CLIP's and SigLIP's tower with the projector that all its tokens pass."""
+    entry = patch_weights(config) + projector_weights
+    class_token = str(config.get("model_type") or "").startswith("clip")
+    return {
+        "name": "vision",
+        "hidden": hidden_of(config),
+        "blocks": encoder_blocks(config),
+        "entry_weights": entry,
+        "stored_weights": entry,
+        "tokens_per_item": patch_tokens(config, class_token=class_token),
+    }
+
+
+def llava_tower(config: HfConfig, text_hidden: int) -> dict[str, Any]:
+    """LLaVA: two matrices from the tower's width to the text's."""
+    vision = config.part("vision_config")
+    width = hidden_of(vision)
+    stack = tower(vision, width * text_hidden + text_hidden**2)
+    vision.finish("vision tower")
+    return stack
+
+
+def gemma3_tower(config: HfConfig, text_hidden: int) -> dict[str, Any]:
+    """Gemma 3: one matrix on the pooled tokens, spread over the tower's tokens."""
+    vision = config.part("vision_config")
+    pooled = config.whole("mm_tokens_per_image", default=256)
+    share = hidden_of(vision) * text_hidden * pooled // patch_tokens(vision, class_token=False)
+    stack = tower(vision, share)
+    vision.finish("vision tower")
+    return stack
+
+
+def llama4_tower(config: HfConfig, text_hidden: int) -> dict[str, Any]:
+    """Llama 4: an adapter of two matrices and a projector on a quarter of the tower's tokens."""
+    vision = config.part("vision_config")
+    width, output = vision.whole("projector_input_dim"), vision.whole("projector_output_dim")
+    ratio = vision.get("pixel_shuffle_ratio")
+    if not isinstance(ratio, float) or not 0 < ratio <= 1:
+        raise vision.refused("pixel_shuffle_ratio", "above 0, at most 1")
+    shuffled = int(hidden_of(vision) / ratio**2)
+    after = shuffled * width + width * output + vision.whole("vision_output_dim") * text_hidden
+    stack = tower(vision, int(after * ratio**2))
+    stack["tokens_per_item"] = patch_tokens(vision, class_token=True)
+    vision.finish("vision tower")
+    return stack
+
+
+def qwen2_vl_tower(config: HfConfig, text_hidden: int) -> dict[str, Any]:
+    """Qwen2-VL: full attention inside an image, two frames a patch, a merger on each 2 x 2 tokens."""
+    vision = config.part("vision_config")
+    hidden, heads = vision.whole("embed_dim"), vision.whole("num_heads")
+    ratio = vision.get("mlp_ratio")
+    width = int(hidden * ratio) if isinstance(ratio, int | float) else 4 * hidden
+    merged = hidden * vision.whole("spatial_merge_size", default=2) ** 2
+    patch = vision.whole("in_channels", "in_chans", default=3) * vision.whole("patch_size") ** 2
+    entry = patch * vision.whole("temporal_patch_size", default=2) * hidden
+    entry += merged * (merged + text_hidden) * hidden // merged
+    mixer = Attention(heads=heads, kv_heads=heads, head_dim=hidden // heads, mask=BIDIRECTIONAL)
+    block = Block(count=vision.whole("depth"), mixer=mixer, mlp=DenseMlp(ffn=width, gated=False))
+    vision.get("hidden_size")
+    vision.finish("vision tower")
+    return {
+        "name": "vision",
+        "hidden": hidden,
+        "blocks": (block,),
+        "entry_weights": entry,
+        "stored_weights": entry,
+    }
+
+
+ENCODERS: dict[str, Callable[[HfConfig], dict[str, Any]]] = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta"), bert),
+    **dict.fromkeys(("vit", "deit", "siglip_vision_model", "clip_vision_model"), vit),
+    **dict.fromkeys(("t5", "mt5", "umt5"), t5),
+}
+TOWERS: dict[str, Callable[[HfConfig, int], dict[str, Any]]] = {
+    "llava": llava_tower, "gemma3": gemma3_tower, "paligemma": llava_tower, "llama4": llama4_tower,
+    "qwen2_vl": qwen2_vl_tower, "mistral3": llava_tower,
+}  # fmt: skip
