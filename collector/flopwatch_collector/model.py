@@ -34,6 +34,7 @@ PORT_COLUMNS = (
     "ts", "node", "port", "role", "transmit_bytes", "receive_bytes", "errors", "waits", "link_up",
     "link_rate_bits_per_second",
 )  # fmt: skip
+"""``port`` and ``role`` are strings, as on the wire; byte counters are cumulative."""
 STEP_COLUMNS = (
     "ts", "job", "node", "source", "launch", "rank", "step", "steps_covered", "seconds", "resolution_seconds",
     "tokens", "padded_tokens", "sum_squared_document_tokens", "loss", "skipped_steps", "steady",

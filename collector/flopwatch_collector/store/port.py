@@ -1,6 +1,8 @@
 """The ports of what is kept: ``Store`` for measurements, ``Control`` for small mutable state.
 
 Names of questions, never SQL. Times are epoch seconds; intervals are half open, ``start <= ts < end``.
+Numbers of raw tables come back as float64 with NaN for unknown, texts as objects with None; rollup columns
+keep their type, and become float64 where a row lacks a number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,6 +50,8 @@ class StoreStats:
     commits: int
     last_commit_seconds: float | None
     reopened: int
+    problems: tuple[str, ...] = ()
+    """What went wrong and was survived, in words, oldest first."""
 
 
 class Store(Protocol):

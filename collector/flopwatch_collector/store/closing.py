@@ -1,0 +1,145 @@
+"""Closing an hour: an open file becomes sorted Parquet, and a crash at any moment loses and doubles nothing."""
+
+from pathlib import Path
+
+from flopwatch_collector.store import hot
+from flopwatch_collector.store.catalogue import Catalogue, parquet
+from flopwatch_collector.store.database import Cursor, literal
+from flopwatch_collector.store.ground import Ground
+from flopwatch_collector.store.layout import Folder, RawFile, complete, synced
+from flopwatch_collector.store.schema import BATCH, TABLES, Table, quoted
+
+LATEST = "latest"
+"""Beside each closed hour, the newest sample of every GPU so far: what a start reads."""
+
+MOST_DAYS = 64
+"""Late rows get a file for their day, so that queries of other days skip them; not beyond this many."""
+
+DAY_MICROSECONDS = 86_400_000_000
+COPY_OPTIONS = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2"
+
+RUNS = """
+SELECT node, spool, min(first) AS first, max(last) AS last, max(ts) AS ts FROM (
+  SELECT *, sum(fresh) OVER (PARTITION BY node, spool ORDER BY first, last) AS run FROM (
+    SELECT *, CASE WHEN first <= 1 + max(last) OVER (
+      PARTITION BY node, spool ORDER BY first, last ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) THEN 0 ELSE 1 END AS fresh FROM {source}))
+GROUP BY node, spool, run
+"""
+"""Batch rows with touching runs joined."""
+
+NEWEST = "SELECT * FROM {source} QUALIFY row_number() OVER (PARTITION BY gpu ORDER BY ts DESC) = 1"
+
+
+class NotWhole(Exception):
+    """A closed file does not hold the rows that it was made from."""
+
+
+def close(ground: Ground, number: int) -> None:
+    """Turn an open file that is no longer written into Parquet files, and remove it; may be repeated.
+
+    Raises:
+        duckdb.Error: a file cannot be written or let go; no row is lost, and the open file is still there.
+        OSError: likewise.
+        NotWhole: what was written cannot be trusted; the open file is as it was.
+    """
+    alias = hot.alias(number)
+    if not marker(ground.folder, number).exists():
+        files = _exported(ground, number)
+        with complete(marker(ground.folder, number)) as temporary:
+            temporary.touch()
+        older = frozenset(ground.catalogue.peek().files.get(LATEST, ()))
+        ground.catalogue.swap(lambda catalogue: catalogue.closed(alias, files).without(older))
+    ground.catalogue.wait_for_readers()
+    ground.database.detach(alias)
+    finish(ground.folder, number)
+    for file in ground.folder.raw_files(LATEST)[:-1]:
+        file.path.unlink()
+
+
+def marker(folder: Folder, number: int) -> Path:
+    """What says that an hour's Parquet is complete, while its open file is removed."""
+    return folder.sealed / f"{number:09d}"
+
+
+def finish(folder: Folder, number: int) -> None:
+    """Remove an open file whose Parquet is complete, then its marker."""
+    hot.remove(hot.path(folder, number))
+    synced(folder.hot)
+    marker(folder, number).unlink()
+    synced(folder.sealed)
+
+
+def discard(folder: Folder, number: int) -> None:
+    """Remove Parquet files of an hour whose closing did not end."""
+    for name in (*TABLES, BATCH.name, LATEST):
+        for path in folder.raw(name).glob(f"{number:09d}-*"):
+            path.unlink()
+
+
+def latest_source(catalogue: Catalogue) -> str | None:
+    """The newest samples as of the last closed hour, as a table expression."""
+    files = catalogue.files.get(LATEST, ())
+    return parquet([max(files, key=lambda file: file.number)]) if files else None
+
+
+def _exported(ground: Ground, number: int) -> list[RawFile]:
+    discard(ground.folder, number)
+    alias = hot.alias(number)
+    files: list[RawFile] = []
+    with ground.database.cursor() as cursor:
+        export = _Export(folder=ground.folder, cursor=cursor, number=number)
+        for table in TABLES.values():
+            files += export.by_day(table, f"{alias}.{table.name}")
+        files += export.write(BATCH, RUNS.format(source=f"{alias}.batch"))
+        latest = Table(name=LATEST, columns=TABLES["gpu"].columns, order=("gpu",))
+        files += export.write(latest, NEWEST.format(source=_samples(ground.catalogue.peek(), alias)))
+    return files
+
+
+def _samples(catalogue: Catalogue, alias: str) -> str:
+    """The GPU rows of one open file and the newest samples before it."""
+    before = latest_source(catalogue)
+    rows = f"SELECT * FROM {alias}.gpu"
+    return f"({rows} UNION ALL BY NAME SELECT * FROM {before})" if before else f"({rows})"
+
+
+class _Export:
+    """Writes rows as the Parquet files of one closed hour."""
+
+    def __init__(self, *, folder: Folder, cursor: Cursor, number: int) -> None:
+        self._folder = folder
+        self._cursor = cursor
+        self._number = number
+
+    def by_day(self, table: Table, source: str) -> list[RawFile]:
+        """A file for each day that the rows are of."""
+        day = f"epoch_us(ts) // {DAY_MICROSECONDS}"
+        days = [found for (found,) in self._cursor.execute(f"SELECT DISTINCT {day} FROM {source}").fetchall()]
+        if len(days) <= 1 or len(days) > MOST_DAYS or table.end != "ts":
+            return self.write(table, f"SELECT * FROM {source}")
+        return [
+            file
+            for chosen in sorted(days)
+            for file in self.write(table, f"SELECT * FROM {source} WHERE {day} = {chosen}")
+        ]
+
+    def write(self, table: Table, query: str) -> list[RawFile]:
+        """The file of these rows; none when there are none."""
+        last = f"greatest(max(ts), max({quoted(table.end)}))"
+        rows, start, end = self._cursor.execute(
+            f"SELECT count(*), epoch_us(min(ts)), epoch_us({last}) FROM ({query})"
+        ).fetchall()[0]
+        if not rows:
+            return []
+        path = self._folder.raw(table.name) / f"{self._number:09d}-{start}-{end}.parquet"
+        order = ", ".join(quoted(name) for name in table.order)
+        with complete(path) as temporary:
+            target = literal(temporary)
+            self._cursor.execute(
+                f"COPY (SELECT * FROM ({query}) ORDER BY {order}) TO {target} ({COPY_OPTIONS})"
+            )
+            (found,) = self._cursor.execute(f"SELECT count(*) FROM read_parquet({target})").fetchall()[0]
+            if found != rows:
+                raise NotWhole(f"{path} has {found} rows instead of {rows}")
+        return [RawFile(table=table.name, number=self._number, start=start, end=end, path=path, rows=rows)]

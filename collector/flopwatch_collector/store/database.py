@@ -1,0 +1,130 @@
+"""The DuckDB instance: its settings, the hot files attached to it, a small pool of cursors, reopening."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+Cursor = Any
+"""DuckDB's package has no types."""
+
+READERS = 4
+
+
+class Database:
+    """One in-memory instance over attached files; dead instances are replaced by :meth:`reopen`."""
+
+    def __init__(self, spill: Path, memory_limit: str) -> None:
+        self._config = {
+            "memory_limit": memory_limit,
+            "threads": min(4, os.cpu_count() or 1),
+            "checkpoint_threshold": "64MB",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "temp_directory": str(spill),
+            "preserve_insertion_order": "false",
+        }
+        self._attached: dict[str, Path] = {}
+        self._condition = threading.Condition()
+        self._reopening = False
+        self._busy: set[Cursor] = set()
+        self._idle: list[Cursor] = []
+        self._slots = threading.BoundedSemaphore(READERS)
+        self.reopened = 0
+        self._open()
+
+    def _open(self) -> None:
+        self._connection = duckdb.connect(":memory:", config=self._config)
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        for alias, path in self._attached.items():
+            self._attach(alias, path)
+
+    def _attach(self, alias: str, path: Path) -> None:
+        self._connection.cursor().execute(f"ATTACH {literal(path)} AS {alias}")
+
+    def attach(self, alias: str, path: Path) -> None:
+        """Open a file under a name, replaying its WAL; a file that is not there is made.
+
+        Raises:
+            duckdb.Error: it cannot be opened.
+        """
+        with self._condition:
+            self._attach(alias, path)
+            self._attached[alias] = path
+
+    def detach(self, alias: str) -> None:
+        """Close a file after writing its WAL into it."""
+        with self._condition:
+            self._connection.cursor().execute(f"DETACH {alias}")
+            del self._attached[alias]
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[Cursor]:
+        """A cursor of the pool; waits while all are used."""
+        with self._slots, self.cursor() as cursor:
+            yield cursor
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Cursor]:
+        """A cursor outside the pool's bound, for the writer and for upkeep."""
+        cursor = self._borrow()
+        try:
+            yield cursor
+        finally:
+            self._give_back(cursor)
+
+    def _borrow(self) -> Cursor:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._reopening)
+            cursor = self._idle.pop() if self._idle else self._connection.cursor()
+            self._busy.add(cursor)
+            return cursor
+
+    def _give_back(self, cursor: Cursor) -> None:
+        with self._condition:
+            self._busy.discard(cursor)
+            if self._reopening:
+                cursor.close()
+            else:
+                self._idle.append(cursor)
+            self._condition.notify_all()
+
+    def reopen(self) -> None:
+        """Replace a dead instance; statements that run are interrupted.
+
+        Raises:
+            duckdb.Error: a file cannot be opened again.
+        """
+        with self._condition:
+            self._reopening = True
+            try:
+                self._let_go()
+                self.reopened += 1
+                self._open()
+            finally:
+                self._reopening = False
+                self._condition.notify_all()
+
+    def close(self) -> None:
+        """Close every file; statements that run are interrupted."""
+        with self._condition:
+            self._reopening = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for cursor in self._busy:
+            cursor.interrupt()
+        self._condition.wait_for(lambda: not self._busy)
+        for cursor in self._idle:
+            cursor.close()
+        self._idle.clear()
+        self._connection.close()
+
+
+def literal(value: object) -> str:
+    """A path or text as an SQL string."""
+    return "'" + str(value).replace("'", "''") + "'"

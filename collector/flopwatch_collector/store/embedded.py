@@ -1,0 +1,232 @@
+"""The embedded store: DuckDB for the open hour, Parquet for closed ones, one process."""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from datetime import datetime, timedelta, timezone
+
+import duckdb
+
+from flopwatch_collector.model import BatchId, Columns, RawRows
+from flopwatch_collector.store import closing, columns, opening, retention
+from flopwatch_collector.store.closing import NotWhole
+from flopwatch_collector.store.database import Database
+from flopwatch_collector.store.ground import Clock, Ground
+from flopwatch_collector.store.inbox import Inbox, Waiting
+from flopwatch_collector.store.layout import Folder, size
+from flopwatch_collector.store.port import RollupKind, StoreSettings, StoreStats, Unavailable, WriteResult
+from flopwatch_collector.store.problems import Problems
+from flopwatch_collector.store.published import Published
+from flopwatch_collector.store.query import Questions
+from flopwatch_collector.store.rollup import KINDS, Rollups
+from flopwatch_collector.store.schema import TABLES
+from flopwatch_collector.store.upkeep import Task, Upkeep
+from flopwatch_collector.store.writer import Writer
+
+DISK_CHECK_SECONDS = 1.0
+
+
+class EmbeddedStore:
+    """The ``Store`` of one machine. Opening recovers what an interrupted process left.
+
+    Raises:
+        StoreLocked: another process holds the folder.
+        ValueError: the folder was written in another format.
+    """
+
+    def __init__(self, settings: StoreSettings, clock: Clock = time.time) -> None:
+        self._settings = settings
+        self._folder = Folder(settings.folder)
+        try:
+            self._open(clock)
+        except BaseException:
+            self._folder.release()
+            raise
+
+    def _open(self, clock: Clock) -> None:
+        settings, folder, problems = self._settings, self._folder, Problems()
+        database = Database(folder.spill, settings.memory_limit)
+        found = opening.recovered(folder, database, problems)
+        catalogue = Published(opening.catalogue(folder, database, problems, found))
+        self._ground = Ground(
+            folder=folder, database=database, catalogue=catalogue, problems=problems, clock=clock
+        )
+        opened = opening.open_file(self._ground, found)
+        self._written = opening.written(self._ground)
+        self._rollups: dict[RollupKind, Rollups] = {
+            kind: Rollups(kind=kind, folder=folder, database=database, problems=problems) for kind in KINDS
+        }
+        self._questions = Questions(self._ground)
+        self._inbox = Inbox(settings.queue_batches, settings.flush_seconds)
+        self._upkeep = Upkeep(problems)
+        for number in found.hot[:-1]:
+            self._close_later(number)
+        self._writer = Writer(self._ground, self._inbox, self._written, opened, self._close_later)
+        self._dropped_rows = dict.fromkeys(TABLES, 0)
+        self._retaining = threading.Lock()
+        self._disk_checked = -DISK_CHECK_SECONDS
+        self._disk_full: str | None = None
+        self._closed = False
+
+    def _close_later(self, number: int) -> None:
+        self._upkeep.ask(Task(name=f"closing hour {number}", run=lambda: closing.close(self._ground, number)))
+
+    def submit(self, batch: BatchId, rows: RawRows) -> "Future[WriteResult]":
+        """Queue a batch; the future is done when it is durable.
+
+        Raises:
+            Overloaded: the queue is full.
+            Unavailable: nothing can be made durable.
+            ValueError: a column is not of its table, or holds what cannot be kept.
+        """
+        self._require_disk()
+        tables = {name: columns.checked(table, getattr(rows, name)) for name, table in TABLES.items()}
+        filled = {name: table for name, table in tables.items() if table and len(table["ts"])}
+        waiting = Waiting(batch=batch, rows=filled, count=sum(len(table["ts"]) for table in filled.values()))
+        waiting.future.set_running_or_notify_cancel()
+        self._inbox.put(waiting)
+        return waiting.future
+
+    def _require_disk(self) -> None:
+        now = time.monotonic()
+        if now - self._disk_checked >= DISK_CHECK_SECONDS:
+            usage = shutil.disk_usage(self._folder.root)
+            full = usage.free < usage.total * self._settings.free_disk_ratio
+            self._disk_full = (
+                f"{self._folder.root}: {usage.free / usage.total:.1%} of the disk is free" if full else None
+            )
+            self._disk_checked = now
+        if self._disk_full:
+            raise Unavailable(
+                f"{self._disk_full}; below {self._settings.free_disk_ratio:.0%} nothing is accepted"
+            )
+
+    def latest_gpus(self) -> Columns:
+        """The newest sample of every GPU, from memory."""
+        return self._written.latest.table()
+
+    def gpu_samples(
+        self, start: float, end: float, columns: tuple[str, ...], *, gpus: Iterable[int] | None = None
+    ) -> Columns:
+        """Raw samples sorted by (gpu, ts), with ``ts``, ``gpu`` and the asked columns of ``GPU_COLUMNS``.
+
+        Raises:
+            ValueError: an asked column is not of ``GPU_COLUMNS``.
+        """
+        return self._questions.gpu_samples(start, end, columns, gpus)
+
+    def job_series(
+        self, start: float, end: float, step_seconds: float, *, jobs: Iterable[int] | None = None
+    ) -> Columns:
+        """Raw samples of jobs in buckets that begin at multiples of ``step_seconds``, sorted by (job, ts)."""
+        return self._questions.job_series(start, end, step_seconds, jobs)
+
+    def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
+        """Throughput of nodes in buckets that begin at multiples of ``step_seconds``, sorted by (node, ts)."""
+        return self._questions.node_series(start, end, step_seconds, nodes)
+
+    def steps(self, start: float, end: float, *, jobs: Iterable[int] | None = None) -> Columns:
+        """Step rows that ended in the interval, sorted by (job, ts)."""
+        return self._questions.steps(start, end, jobs)
+
+    def phases(self, start: float, end: float, *, jobs: Iterable[int] | None = None) -> Columns:
+        """Phases that overlap the interval, sorted by (job, ts); of one phase sent twice the one with an end."""
+        return self._questions.phases(start, end, jobs)
+
+    def events(self, start: float, end: float, kinds: Iterable[str] | None = None) -> Columns:
+        """Events in the interval, sorted by ts."""
+        return self._questions.events(start, end, kinds)
+
+    def put_windows(self, kind: RollupKind, windows: Iterable[float], rows: Columns) -> None:
+        """Replace all rows of these windows in one step, durably.
+
+        Raises:
+            ValueError: a row is of no named window, or a column holds neither numbers nor strings.
+            Unavailable: they cannot be made durable.
+        """
+        self._require_disk()
+        rollup = self._rollups[kind]
+        try:
+            rollup.put(windows, rows)
+        except (duckdb.Error, OSError, NotWhole) as problem:
+            raise Unavailable(f"{kind} windows cannot be written: {problem}") from problem
+        period = _month if kind in {"job1h", "ledger1d"} else _day
+        for start, end in rollup.crowded(period):
+            self._merge_later(rollup, start, end)
+
+    def _merge_later(self, rollup: Rollups, start: float, end: float) -> None:
+        name = f"merging {rollup.kind} windows from {datetime.fromtimestamp(start, timezone.utc):%Y-%m-%d}"
+        self._upkeep.ask(Task(name=name, run=lambda: rollup.merge(start, end)))
+
+    def windows(
+        self, kind: RollupKind, start: float, end: float, *, jobs: Iterable[int] | None = None
+    ) -> Columns:
+        """Rollup rows whose window starts in the interval, sorted by ts; at least the column ``ts``."""
+        return self._rollups[kind].rows(start, end, jobs)
+
+    def done_windows(self, kind: RollupKind, start: float, end: float) -> frozenset[float]:
+        """Starts of the windows that have been put."""
+        return self._rollups[kind].done(start, end)
+
+    def first_sample_seconds(self) -> float | None:
+        """Event time of the oldest raw GPU sample or rollup window."""
+        catalogue, oldest = self._ground.catalogue.peek(), self._written.oldest
+        times = [file.start for file in catalogue.files.get("gpu", ())]
+        times += [oldest[alias] for alias in catalogue.hot if alias in oldest]
+        times += [file.start for rollup in self._rollups.values() for file in rollup.state.peek().files]
+        return min(times) / 1e6 if times else None
+
+    def retain(self, now: float) -> int:
+        """Drop what is older than the retention settings; returns bytes freed."""
+        with self._retaining:
+            gone = retention.expired_raw(self._ground, now, self._settings)
+            freed = retention.drop_raw(self._ground, gone)
+            for file in gone:
+                if file.table in self._dropped_rows:
+                    self._dropped_rows[file.table] += file.rows
+            return freed + retention.drop_rollups(self._rollups.values(), now, self._settings)
+
+    def stats(self) -> StoreStats:
+        """Sizes and health."""
+        rows = {name: self._written.rows.get(name, 0) - self._dropped_rows[name] for name in TABLES}
+        for kind, rollup in self._rollups.items():
+            rows[kind] = sum(file.rows for file in rollup.state.peek().files)
+        return StoreStats(
+            rows=rows,
+            bytes_on_disk=size(self._folder.root),
+            pending_batches=len(self._inbox),
+            commits=self._written.commits,
+            last_commit_seconds=self._written.last_commit_seconds,
+            reopened=self._ground.database.reopened,
+            problems=self._ground.problems.texts(),
+        )
+
+    def settle(self) -> None:
+        """Return when hours are closed and files merged as far as is due."""
+        self._upkeep.wait()
+
+    def close(self) -> None:
+        """Write what waits, and let the folder go."""
+        if self._closed:
+            return
+        self._closed = True
+        self._inbox.close()
+        self._writer.join()
+        self._upkeep.close()
+        self._ground.database.close()
+        self._folder.release()
+
+
+def _day(seconds: float) -> tuple[float, float]:
+    start = seconds // 86_400 * 86_400
+    return start, start + 86_400
+
+
+def _month(seconds: float) -> tuple[float, float]:
+    start = datetime.fromtimestamp(seconds, timezone.utc).replace(
+        day=1, hour=0, minute=0, second=0, microsecond=0
+    )
+    following = (start + timedelta(days=32)).replace(day=1)
+    return start.timestamp(), following.timestamp()

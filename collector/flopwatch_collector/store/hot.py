@@ -1,0 +1,144 @@
+"""Files of open hours: making one, and inserting batches into it in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from flopwatch_collector.model import BatchId, Columns
+from flopwatch_collector.store import columns
+from flopwatch_collector.store.database import Cursor, Database
+from flopwatch_collector.store.layout import Folder, synced
+from flopwatch_collector.store.schema import BATCH, HOT_TABLES, TABLES, Table, quoted
+
+
+@dataclass(kw_only=True, slots=True)
+class HotFile:
+    """An open file; ``hour`` is the epoch hour of arrival that it holds."""
+
+    number: int
+    path: Path
+    hour: int
+    rows: int = 0
+
+    @property
+    def alias(self) -> str:
+        """Its name in SQL."""
+        return alias(self.number)
+
+
+def alias(number: int) -> str:
+    """The name in SQL of an open file."""
+    return f"hot_{number:09d}"
+
+
+def path(folder: Folder, number: int) -> Path:
+    """Where an open file lies."""
+    return folder.hot / f"{number:09d}.duckdb"
+
+
+def wal(hot: Path) -> Path:
+    """The write-ahead log beside a DuckDB file."""
+    return hot.with_name(hot.name + ".wal")
+
+
+def made(database: Database, folder: Folder, number: int, hour: int) -> HotFile:
+    """A new open file with empty tables; its tables never stand in a WAL.
+
+    Raises:
+        duckdb.Error: it cannot be written (a full disk).
+        OSError: likewise.
+    """
+    final = path(folder, number)
+    making = final.with_name(final.name + ".new")
+    remove(making)
+    database.attach("making", making)
+    try:
+        with database.cursor() as cursor:
+            for table in HOT_TABLES:
+                cursor.execute(f"CREATE TABLE making.{table.name} ({_definition(table)})")
+            cursor.execute("CHECKPOINT making")
+    finally:
+        database.detach("making")
+    synced(making)
+    making.rename(final)
+    synced(final.parent)
+    database.attach(alias(number), final)
+    return HotFile(number=number, path=final, hour=hour)
+
+
+def _definition(table: Table) -> str:
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in table.columns.items())
+
+
+def remove(hot: Path) -> None:
+    """Delete an open file that is no longer needed: what belongs to its WAL first."""
+    for beside in sorted(hot.parent.glob(hot.name + ".wal*")):
+        beside.unlink()
+    hot.unlink(missing_ok=True)
+
+
+def insert(
+    cursor: Cursor, into: str, rows: dict[str, Columns], batches: Sequence[BatchId], now_seconds: float
+) -> None:
+    """Write rows and the batches they came with in one transaction; on an error nothing is written.
+
+    Raises:
+        duckdb.Error: it could not be made durable.
+    """
+    cursor.execute("BEGIN TRANSACTION")
+    try:
+        for name, table in rows.items():
+            _insert_table(cursor, into, TABLES[name], table)
+        _insert_table(cursor, into, BATCH, _batch_columns(batches, now_seconds))
+        cursor.execute("COMMIT")
+    except duckdb.Error:
+        _roll_back(cursor)
+        raise
+
+
+def _insert_table(cursor: Cursor, into: str, table: Table, values: Columns) -> None:
+    expressions = ", ".join(columns.stored(name, kind) for name, kind in table.columns.items())
+    names = ", ".join(quoted(name) for name in table.columns)
+    cursor.register("incoming", values)
+    try:
+        cursor.execute(f"INSERT INTO {into}.{table.name} ({names}) SELECT {expressions} FROM incoming")
+    finally:
+        cursor.unregister("incoming")
+
+
+def _roll_back(cursor: Cursor) -> None:
+    try:
+        cursor.execute("ROLLBACK")
+    except duckdb.Error:
+        return  # a failed commit has already ended its transaction
+
+
+def _batch_columns(batches: Sequence[BatchId], now_seconds: float) -> Columns:
+    sequences = np.array([batch.sequence for batch in batches], dtype=np.float64)
+    return {
+        "node": np.array([batch.node for batch in batches], dtype=object),
+        "spool": np.array([batch.spool for batch in batches], dtype=object),
+        "first": sequences,
+        "last": sequences,
+        "ts": columns.times(np.full(len(batches), now_seconds)),
+    }
+
+
+def written(cursor: Cursor, into: str, batches: Sequence[BatchId]) -> frozenset[BatchId]:
+    """Which of these batches the open file holds.
+
+    Raises:
+        duckdb.Error: it cannot be read.
+    """
+    cursor.register("asked", _batch_columns(batches, 0.0))
+    try:
+        found = cursor.execute(
+            f"SELECT DISTINCT b.node, b.spool, b.first FROM {into}.batch b "
+            "JOIN asked a ON b.node = a.node AND b.spool = a.spool AND b.first = a.first"
+        ).fetchall()
+    finally:
+        cursor.unregister("asked")
+    return frozenset(BatchId(node=node, spool=spool, sequence=first) for node, spool, first in found)

@@ -1,0 +1,158 @@
+"""Questions about raw rows, answered from open and closed files together."""
+
+from collections.abc import Iterable
+
+import duckdb
+
+from flopwatch_collector.model import GPU_COLUMNS, Columns
+from flopwatch_collector.store import columns
+from flopwatch_collector.store.columns import microseconds
+from flopwatch_collector.store.ground import Ground
+from flopwatch_collector.store.rollup_query import among
+from flopwatch_collector.store.schema import TABLES, quoted
+
+_MEANS = (
+    "kernel_active_ratio", "tensor_active_ratio", "sm_active_ratio", "power_watts", "memory_used_bytes",
+    "sm_clock_hertz",
+)  # fmt: skip
+
+RATE_LOOKBACK_SECONDS = 300.0
+"""How far before an interval the sample may lie that its first rate is measured from."""
+
+
+class Questions:
+    """Asked from any thread; each answer is one consistent view."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+
+    def gpu_samples(
+        self, start: float, end: float, names: tuple[str, ...], gpus: Iterable[int] | None
+    ) -> Columns:
+        """Samples sorted by (gpu, ts)."""
+        unknown = [name for name in names if name not in GPU_COLUMNS]
+        if unknown:
+            raise ValueError(f"gpu_samples: no such column {unknown[0]!r}; known: {', '.join(GPU_COLUMNS)}")
+        shown = tuple(dict.fromkeys(("ts", "gpu", *names)))
+        return self._rows("gpu", (start, end), shown, _chosen("gpu", gpus))
+
+    def steps(self, start: float, end: float, jobs: Iterable[int] | None) -> Columns:
+        """Step rows sorted by (job, ts)."""
+        return self._rows("step", (start, end), tuple(TABLES["step"].columns), _chosen("job", jobs))
+
+    def events(self, start: float, end: float, kinds: Iterable[str] | None) -> Columns:
+        """Events sorted by ts."""
+        condition, values = "true", []
+        if kinds is not None:
+            condition, values = "kind IN (SELECT unnest(?::VARCHAR[]))", [list(kinds)]
+        return self._rows("event", (start, end), tuple(TABLES["event"].columns), condition, values)
+
+    def _rows(
+        self,
+        name: str,
+        interval: tuple[float, float],
+        shown: tuple[str, ...],
+        condition: str,
+        values: Iterable[object] = (),
+    ) -> Columns:
+        table = TABLES[name]
+        start, end = (microseconds(time) for time in interval)
+        select = ", ".join(columns.shown(column, table.columns[column]) for column in shown)
+        order = ", ".join(f"t.{quoted(column)}" for column in table.order)
+        with self._ground.catalogue.borrowed() as catalogue:
+            return self._fetched(
+                f"SELECT {select} FROM {catalogue.source(table, start, end)} AS t "
+                f"WHERE {_within(start, end)} AND {condition} ORDER BY {order}",
+                list(values),
+            )
+
+    def phases(self, start: float, end: float, jobs: Iterable[int] | None) -> Columns:
+        """Phases that overlap the interval, each once."""
+        table = TABLES["phase"]
+        first, last = microseconds(start), microseconds(end)
+        select = ", ".join(columns.shown(name, kind) for name, kind in table.columns.items())
+        with self._ground.catalogue.borrowed() as catalogue:
+            source = (
+                f"(SELECT * FROM {catalogue.source(table, end=last)} "
+                f"WHERE ts < make_timestamp({last}) AND {_chosen('job', jobs)})"
+            )
+            return self._fetched(_PHASES.format(select=select, source=source, first=first))
+
+    def job_series(
+        self, start: float, end: float, step_seconds: float, jobs: Iterable[int] | None
+    ) -> Columns:
+        """Samples of jobs in buckets that are multiples of the step."""
+        table = TABLES["gpu"]
+        first, last, step = (microseconds(value) for value in (start, end, step_seconds))
+        means = ", ".join(f"avg({name}) AS {name}" for name in _MEANS)
+        with self._ground.catalogue.borrowed() as catalogue:
+            return self._fetched(
+                f"SELECT bucket / 1e6 AS ts, job::DOUBLE AS job, count(*)::DOUBLE AS samples, "
+                f"count(DISTINCT gpu)::DOUBLE AS gpus, {means} FROM ("
+                f"SELECT *, epoch_us(ts) // {step} * {step} AS bucket FROM {catalogue.source(table, first, last)} "
+                f"WHERE {_within(first, last)} AND {_chosen('job', jobs)}) GROUP BY job, bucket ORDER BY 2, 1"
+            )
+
+    def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
+        """Throughput of nodes in buckets: bytes by time over each port's gaps without a reset."""
+        table = TABLES["port"]
+        first, last, step = (microseconds(value) for value in (start, end, step_seconds))
+        back = first - microseconds(RATE_LOOKBACK_SECONDS)
+        with self._ground.catalogue.borrowed() as catalogue:
+            source = (
+                f"(SELECT * FROM {catalogue.source(table, back, last)} "
+                f"WHERE {_within(back, last)} AND {_chosen('node', nodes)})"
+            )
+            return self._fetched(_NODE_SERIES.format(source=source, step=step, first=first))
+
+    def _fetched(self, sql: str, values: list[object] | None = None) -> Columns:
+        """The answer; a database that was replaced meanwhile is asked once more."""
+        before = self._ground.database.reopened
+        try:
+            return self._once(sql, values)
+        except duckdb.Error:
+            if self._ground.database.reopened == before:
+                raise
+            return self._once(sql, values)
+
+    def _once(self, sql: str, values: list[object] | None) -> Columns:
+        with self._ground.database.reader() as cursor:
+            return columns.plain(cursor.execute(sql, values or []).fetchnumpy())
+
+
+def _within(start: int, end: int) -> str:
+    return f"ts >= make_timestamp({start}) AND ts < make_timestamp({end})"
+
+
+def _chosen(column: str, numbers: Iterable[int] | None) -> str:
+    return "true" if numbers is None else among(column, numbers)
+
+
+_PHASES = """
+WITH last_said AS (
+  SELECT * FROM {source} AS p
+  QUALIFY row_number() OVER (PARTITION BY job, launch, kind, ts ORDER BY "end" DESC NULLS LAST) = 1
+)
+SELECT {select} FROM last_said AS t
+WHERE t."end" IS NULL OR t."end" > make_timestamp({first}) OR t.ts >= make_timestamp({first})
+ORDER BY t.job, t.ts
+"""
+
+_NODE_SERIES = """
+WITH used AS (
+  SELECT * FROM {source} AS p QUALIFY role = CASE WHEN bool_or(role = 'rdma') OVER (PARTITION BY node)
+    THEN 'rdma' ELSE 'ethernet' END
+), gaps AS (
+  SELECT node, port, epoch_us(ts) AS instant, (epoch_us(ts) - epoch_us(lag(ts) OVER w)) / 1e6 AS seconds,
+    transmit_bytes - lag(transmit_bytes) OVER w AS sent, receive_bytes - lag(receive_bytes) OVER w AS received
+  FROM used WINDOW w AS (PARTITION BY node, port ORDER BY ts)
+), ports AS (
+  SELECT node, port, instant // {step} * {step} AS bucket,
+    sum(sent) FILTER (sent >= 0) / sum(seconds) FILTER (sent >= 0) AS transmit,
+    sum(received) FILTER (received >= 0) / sum(seconds) FILTER (received >= 0) AS receive
+  FROM gaps WHERE instant >= {first} AND seconds > 0 GROUP BY ALL
+)
+SELECT bucket / 1e6 AS ts, node::DOUBLE AS node, sum(transmit) AS transmit_bytes_per_second,
+  sum(receive) AS receive_bytes_per_second
+FROM ports GROUP BY node, bucket ORDER BY node, bucket
+"""

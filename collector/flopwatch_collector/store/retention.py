@@ -1,0 +1,49 @@
+"""What is older than the settings say goes, by unlinking whole files."""
+
+from collections.abc import Iterable, Mapping
+
+from flopwatch_collector.store.closing import LATEST
+from flopwatch_collector.store.columns import microseconds
+from flopwatch_collector.store.ground import Ground
+from flopwatch_collector.store.layout import RawFile
+from flopwatch_collector.store.port import RollupKind, StoreSettings
+from flopwatch_collector.store.rollup import Rollups
+
+DAY_SECONDS = 86_400.0
+
+
+def expired_raw(ground: Ground, now: float, settings: StoreSettings) -> frozenset[RawFile]:
+    """Closed files all of whose rows are too old."""
+    limit = microseconds(now - settings.raw_days * DAY_SECONDS)
+    files = ground.catalogue.peek().files
+    return frozenset(
+        file for table, closed in files.items() if table != LATEST for file in closed if file.end < limit
+    )
+
+
+def drop_raw(ground: Ground, gone: frozenset[RawFile]) -> int:
+    """Forget closed files and remove them when no reader uses them; returns bytes freed."""
+    if not gone:
+        return 0
+    ground.catalogue.swap(lambda catalogue: catalogue.without(gone))
+    ground.catalogue.wait_for_readers()
+    freed = 0
+    for file in gone:
+        freed += file.path.stat().st_size
+        file.path.unlink()
+    return freed
+
+
+def drop_rollups(rollups: Iterable[Rollups], now: float, settings: StoreSettings) -> int:
+    """Remove files all of whose windows are too old; returns bytes freed."""
+    days: Mapping[RollupKind, float] = {
+        "job5m": settings.rollup_days,
+        "ledger5m": settings.rollup_days,
+        "job1h": settings.hourly_days,
+        "ledger1d": settings.hourly_days,
+    }
+    freed = 0
+    for rollup in rollups:
+        limit = microseconds(now - days[rollup.kind] * DAY_SECONDS)
+        freed += rollup.drop(frozenset(file for file in rollup.state.peek().files if file.end < limit))
+    return freed
