@@ -91,6 +91,7 @@ class Worker:
     def __post_init__(self) -> None:
         self._waiting: deque[Entry] = deque()
         self._changed = threading.Condition()
+        self._unnoted: list[str] = []
         self._stopping = False
         self._sent: deque[float] = deque()
         self._thread = threading.Thread(target=self._run, name=f"notify-{self.channel.name}", daemon=True)
@@ -128,11 +129,20 @@ class Worker:
     def _run(self) -> None:
         retry_seconds = self.first_retry_seconds
         while (entries := self._next()) is not None:
-            if self._attempt(entries):
+            if self._attempt_safely(entries):
                 retry_seconds = self.first_retry_seconds
                 continue
             self._pause(retry_seconds)
             retry_seconds = min(LONGEST_RETRY_SECONDS, 2.0 * retry_seconds)
+
+    def _attempt_safely(self, entries: list[Entry]) -> bool:
+        """One attempt; what was not foreseen (a full disk under the outbox) must not end delivery."""
+        try:
+            return self._attempt(entries)
+        except Exception:
+            log.exception("delivery to %s (%s) failed", self.channel.name, self.channel.privacy_form)
+            self.counts.failed_attempts += 1
+            return False
 
     def _next(self) -> list[Entry] | None:
         """The messages of the next attempt: one, or all that wait once the limit has made them wait."""
@@ -190,10 +200,13 @@ class Worker:
         return None
 
     def _forget(self, entries: list[Entry]) -> None:
+        """These are done with, in memory first: a note that cannot be written must not send them again."""
         with self._changed:
             for _ in entries:
                 self._waiting.popleft()
-        self.control.delete(OUTBOX_KIND, [entry.delivery_id for entry in entries])
+        self._unnoted.extend(entry.delivery_id for entry in entries)
+        self.control.delete(OUTBOX_KIND, self._unnoted)
+        self._unnoted.clear()
 
     def _pause(self, seconds: float) -> None:
         with self._changed:

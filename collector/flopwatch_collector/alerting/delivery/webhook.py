@@ -1,5 +1,6 @@
 """Posting a message to a webhook: one attempt, with a timeout. The address is a secret and is never printed."""
 
+import base64
 import http.client
 import ipaddress
 import json
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from flopwatch.settings import SettingError
 from flopwatch_collector.config import NotifySettings
@@ -54,16 +55,7 @@ class Webhook:
         Raises:
             DeliveryFailed: anything else.
         """
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "flopwatch",
-            DELIVERY_HEADER: delivery_id,
-        }
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {self.token}"
-        request = urllib.request.Request(  # noqa: S310 - the scheme was checked when the channel was made
-            self.url, data=json.dumps(body, ensure_ascii=False).encode(), headers=headers, method="POST"
-        )
+        request = self._request(body, delivery_id)
         try:
             with self._opener().open(request, timeout=self.timeout_seconds) as answer:
                 answer.read(65_536)
@@ -74,6 +66,29 @@ class Webhook:
             raise DeliveryFailed(_reason(error.reason)) from None
         except (OSError, http.client.HTTPException) as error:
             raise DeliveryFailed(_reason(error)) from None
+
+    def _request(self, body: Mapping[str, Any], delivery_id: str) -> urllib.request.Request:
+        parts = urlsplit(self.url)
+        return urllib.request.Request(  # noqa: S310 - the scheme was checked when the channel was made
+            parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(),
+            data=json.dumps(body, ensure_ascii=False).encode(),
+            headers={
+                "Content-Type": "application/json",
+                "User-Agent": "flopwatch",
+                DELIVERY_HEADER: delivery_id,
+                **self._authorization(parts),
+            },
+            method="POST",
+        )
+
+    def _authorization(self, parts: SplitResult) -> dict[str, str]:
+        """The token, else the user of the address, which urllib would take for a part of the host."""
+        if self.token is not None:
+            return {"Authorization": f"Bearer {self.token}"}
+        if parts.username is None:
+            return {}
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
 
     def _opener(self) -> urllib.request.OpenerDirector:
         """Without redirects, which would turn the POST into a GET; without a proxy to this machine."""
