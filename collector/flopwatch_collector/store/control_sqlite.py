@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from flopwatch_collector.store.port import Unavailable
+
 T = TypeVar("T")
 
 _SCHEMA = """
@@ -46,7 +48,11 @@ class SqliteControl:
         return {key: _decoded(decoder, kind, key, body) for key, body in rows}
 
     def save(self, kind: str, documents: Mapping[str, Any]) -> None:
-        """Insert or replace documents in one transaction."""
+        """Insert or replace documents in one transaction.
+
+        Raises:
+            Unavailable: the database cannot be written (a full disk).
+        """
         self.save_all({kind: documents})
 
     def save_all(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
@@ -66,6 +72,12 @@ class SqliteControl:
     def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if not rows:
             return
+        try:
+            self._commit(statement, rows)
+        except sqlite3.OperationalError as problem:
+            raise Unavailable(f"the control state cannot be written: {problem}") from problem
+
+    def _commit(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

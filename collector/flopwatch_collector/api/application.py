@@ -1,0 +1,108 @@
+"""The HTTP application, put together from its routers."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.responses import RedirectResponse
+
+from flopwatch.query import Query
+from flopwatch.wire import Batch
+from flopwatch_collector.api import errors, export, health, ingest, jobs, login, metrics, query
+from flopwatch_collector.api.access import Access, UiGate, needs
+from flopwatch_collector.config import CollectorSettings
+from flopwatch_collector.ingest.accept import Ingest
+from flopwatch_collector.model import Fleet
+
+Mount = Callable[[FastAPI, Query, str], object]
+"""Adds the pages to the application: (application, data, prefix)."""
+UI_PREFIX = "/ui/"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """What the application serves."""
+
+    settings: CollectorSettings
+    access: Access
+    ingest: Ingest
+    fleet: Fleet
+    query: Query
+    metrics: metrics.Metrics
+    ready: Callable[[], bool]
+    version: str
+    mount: Mount | None = None
+
+
+def build(
+    parts: Parts, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
+) -> FastAPI:
+    """The application; ``mount`` is called last, so API routes win and unknown paths stay 404."""
+    app = FastAPI(
+        title="flopwatch",
+        version=parts.version,
+        summary="What the GPUs of a training cluster really achieve",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan or _nothing,
+    )
+    errors.install(app)
+    read = needs(parts.access, "read")
+    app.include_router(
+        ingest.router(
+            ingest.IngestParts(
+                ingest=parts.ingest,
+                settings=parts.settings,
+                metrics=parts.metrics,
+                caller=needs(parts.access, "ingest"),
+            )
+        )
+    )
+    app.include_router(query.router(parts.query, read))
+    app.include_router(export.router(parts.query, read))
+    app.include_router(jobs.router(parts.fleet, read))
+    app.include_router(metrics.router(parts.metrics, read))
+    app.include_router(health.router(parts.ready))
+    app.include_router(login.router(parts.access, home=UI_PREFIX, secure=parts.settings.tls_cert is not None))
+    _describe(app)
+    if parts.mount is not None:
+        _add_pages(app, parts)
+    return app
+
+
+def _add_pages(app: FastAPI, parts: Parts) -> None:
+    app.add_middleware(UiGate, access=parts.access, prefix=UI_PREFIX, login="/login")
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> RedirectResponse:
+        return RedirectResponse(UI_PREFIX)
+
+    if parts.mount is not None:
+        parts.mount(app, parts.query, UI_PREFIX)
+
+
+def _describe(app: FastAPI) -> None:
+    """Give the OpenAPI document the wire's schema."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = get_openapi(
+                title=app.title, version=app.version, summary=app.summary, routes=app.routes
+            )
+            _, schemas = msgspec.json.schema_components([Batch], ref_template="#/components/schemas/{name}")
+            known = document.setdefault("components", {}).setdefault("schemas", {})
+            known.update({name: schema for name, schema in schemas.items() if name not in known})
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
+
+
+@asynccontextmanager
+async def _nothing(_: FastAPI) -> AsyncIterator[None]:
+    yield

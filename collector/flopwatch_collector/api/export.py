@@ -1,0 +1,130 @@
+"""``GET /api/v1/export/….csv``: the figures of the pages, in base units."""
+
+import asyncio
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fastapi import APIRouter, Depends, Response
+
+from flopwatch import query
+from flopwatch_collector.api.errors import documented
+from flopwatch_collector.api.query import Asked, CallerNeed
+
+SIMULATED = "SIMULATED"
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+Row = dict[str, object]
+
+JOB_FIELDS = (
+    "job_id", "name", "cluster", "user", "account", "kind", "state", "scheduler", "scheduler_job_id", "gpus",
+    "gpus_basis", "gpus_observed", "nodes", "gpu_model", "wall_mfu_ratio", "kernel_active_ratio",
+    "tensor_active_ratio", "start_seconds", "end_seconds", "last_step", "last_step_seconds", "waste_money", "trainer",
+)  # fmt: skip
+
+
+def router(source: query.Query, caller: CallerNeed) -> APIRouter:
+    """The three tables."""
+    api = APIRouter(prefix="/api/v1/export", tags=["export"], dependencies=[Depends(caller)])
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "CSV in UTF-8."},
+        **documented(401, 403, 422, 429, 500),
+    }
+
+    @api.get("/ledger.csv", response_class=Response, responses=responses)
+    async def ledger(asked: Asked) -> Response:
+        """Where today's GPU time went, a row a bucket."""
+        return await asyncio.to_thread(lambda: _csv("ledger", source.fleet(asked), ledger_rows))
+
+    @api.get("/days.csv", response_class=Response, responses=responses)
+    async def days(asked: Asked) -> Response:
+        """Utilisation of the last 30 days, a row a day."""
+        return await asyncio.to_thread(lambda: _csv("days", source.fleet(asked), day_rows))
+
+    @api.get("/jobs.csv", response_class=Response, responses=responses)
+    async def jobs(asked: Asked) -> Response:
+        """Running jobs and those that ended within the range, a row a job."""
+        return await asyncio.to_thread(lambda: _csv("jobs", source.jobs(asked), job_rows))
+
+    return api
+
+
+def ledger_rows(fleet: query.Fleet) -> Iterator[Row]:
+    """A row a bucket; their GPU seconds add up to the capacity."""
+    ledger = fleet.ledger_today
+    for amount in ledger.classes:
+        buckets = amount.buckets or {"": amount.gpu_milliseconds}
+        for bucket, milliseconds in buckets.items():
+            share = milliseconds / amount.gpu_milliseconds if amount.gpu_milliseconds else 0.0
+            yield {
+                "start_seconds": ledger.start_seconds,
+                "end_seconds": ledger.end_seconds,
+                "class": amount.name,
+                "bucket": bucket,
+                "gpu_seconds": milliseconds / 1000.0,
+                "money": None if amount.money is None else round(amount.money * share, 6),
+                "currency": fleet.status.currency,
+            }
+
+
+def day_rows(fleet: query.Fleet) -> Iterator[Row]:
+    """A row a day."""
+    for day in fleet.days:
+        yield {
+            "day": day.day,
+            "time_zone": fleet.status.time_zone,
+            "billable_ratio": day.billable_ratio,
+            "unknown_ratio": day.unknown_ratio,
+            "capacity_gpu_seconds": day.capacity_gpu_milliseconds / 1000.0,
+            "complete": day.complete,
+            "valid": day.valid,
+        }
+
+
+def job_rows(jobs: query.Jobs) -> Iterator[Row]:
+    """A row a job; an MFU never without its basis."""
+    for row in jobs.rows:
+        plain: Row = {name: getattr(row, name) for name in JOB_FIELDS}
+        yield {
+            **plain,
+            "mfu_ratio": row.mfu.value_ratio,
+            "mfu_convention": row.mfu.convention,
+            "mfu_basis": row.mfu.basis,
+            "mfu_reason": row.mfu.reason,
+            "mfu_palm_ratio": row.mfu.palm_ratio,
+            "target_mfu_ratio": row.target.ratio,
+            "target_source": row.target.source,
+            "waste_gpu_seconds": row.waste_gpu_milliseconds / 1000.0,
+            "currency": jobs.status.currency,
+        }
+
+
+def _csv(name: str, answer: query.Fleet | query.Jobs, rows: Callable[[Any], Iterable[Row]]) -> Response:
+    simulated = answer.status.simulated
+    text = io.StringIO()
+    writer: csv.DictWriter[str] | None = None
+    for row in rows(answer):
+        marked = {"simulated": SIMULATED if simulated else "", **row}
+        if writer is None:
+            writer = csv.DictWriter(text, list(marked), lineterminator="\r\n")
+            writer.writeheader()
+        writer.writerow({key: cell(value) for key, value in marked.items()})
+    if writer is None:
+        text.write(f"simulated\r\n{SIMULATED}\r\n" if simulated else "simulated\r\n")
+    filename = f"flopwatch-{'simulated-' if simulated else ''}{name}.csv"
+    return Response(
+        text.getvalue(),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{filename}"'},
+    )
+
+
+def cell(value: object) -> object:
+    """A value for a spreadsheet: text from outside never is a formula, unknown is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return "'" + value
+    return value

@@ -1,0 +1,86 @@
+"""``GET /api/v1/query/…``: the answers the dashboard is made of."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import Query as Parameter
+
+from flopwatch import query
+from flopwatch_collector.api.access import Caller
+from flopwatch_collector.api.errors import Refused, documented
+
+LONGEST_RANGE_SECONDS = 3 * 366 * 86_400.0
+CallerNeed = Callable[[Request], Awaitable[Caller]]
+T = TypeVar("T")
+
+
+async def asked_range(
+    seconds: Annotated[
+        float, Parameter(gt=0.0, le=LONGEST_RANGE_SECONDS, description="How far back, in seconds.")
+    ] = 86_400.0,
+    cluster: Annotated[str | None, Parameter(max_length=253, description="Only this cluster.")] = None,
+    points: Annotated[int, Parameter(ge=1, le=10_000, description="How many points a graph can show.")] = 600,
+) -> query.Range:
+    """What a request asks for."""
+    return query.Range(seconds=seconds, cluster=cluster, points=points)
+
+
+Asked = Annotated[query.Range, Depends(asked_range)]
+JobId = Annotated[str, Path(max_length=253, description="Id of the job, as `jobs` lists it.")]
+
+
+def as_json(answer: object) -> Response:
+    """An answer of the Query port as JSON."""
+    return Response(msgspec.json.encode(answer), media_type="application/json")
+
+
+def answers(kind: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's words for a route that answers with a value of the Query port."""
+    return {200: {"model": kind, "description": (kind.__doc__ or "").strip()}, **documented(*statuses)}
+
+
+def router(source: query.Query, caller: CallerNeed) -> APIRouter:
+    """All questions of the Query port, as JSON."""
+    api = APIRouter(prefix="/api/v1/query", tags=["query"], dependencies=[Depends(caller)])
+    refusals = (401, 403, 422, 429, 500)
+
+    @api.get("/status", response_model=None, responses=answers(query.Status, 401, 403, 429, 500))
+    async def status() -> Response:
+        """The frame of every page: clusters, time of the data, price, version."""
+        return as_json(await asyncio.to_thread(source.status))
+
+    @api.get("/fleet", response_model=None, responses=answers(query.Fleet, *refusals))
+    async def fleet(asked: Asked) -> Response:
+        """The fleet against its breakeven line: tiles, days, ledger, curves, jobs wasting most, alerts."""
+        return as_json(await asyncio.to_thread(source.fleet, asked))
+
+    @api.get("/jobs", response_model=None, responses=answers(query.Jobs, *refusals))
+    async def jobs(asked: Asked) -> Response:
+        """All running jobs, and those that ended within the range."""
+        return as_json(await asyncio.to_thread(source.jobs, asked))
+
+    @api.get("/jobs/{job_id}", response_model=None, responses=answers(query.Job, *refusals, 404))
+    async def job(job_id: JobId, asked: Asked) -> Response:
+        """One job with its arithmetic, launches, nodes and ledger."""
+        return as_json(found(await asyncio.to_thread(source.job, job_id, asked), f"job {job_id[:80]!r}"))
+
+    @api.get("/alerts", response_model=None, responses=answers(query.Alerts, *refusals))
+    async def alerts(asked: Asked) -> Response:
+        """Active alerts, and those that were within the range."""
+        return as_json(await asyncio.to_thread(source.alerts, asked))
+
+    return api
+
+
+def found(answer: T | None, what: str) -> T:
+    """The answer.
+
+    Raises:
+        Refused: 404, there is none.
+    """
+    if answer is None:
+        raise Refused(404, "not_found", f"there is no {what}")
+    return answer
