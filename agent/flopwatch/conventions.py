@@ -231,11 +231,11 @@ _ALL = (
         attention="full", embeddings="untied only", source="torchtitan since 2024-05", count=titan,
     ),
     Convention(
-        name="k22", formula="72*L*h^2*(1 + s/6h + V/12hL)",
+        name="k22", formula="72*L*h^2*(1 + s/6h + V/12hL), for multi-head attention and an MLP of 4h",
         attention="full", embeddings="excluded", source="Korthikanti et al. 2022, arXiv 2205.05198", count=korthikanti,
     ),
     Convention(
-        name="eq3", formula="96*L*h^2*(1 + s/6h + V/16Lh), recompute included",
+        name="eq3", formula="96*L*h^2*(1 + s/6h + V/16Lh), recompute included, for multi-head attention and an MLP of 4h",
         attention="full", embeddings="excluded", source="Megatron-LM 2021, arXiv 2104.04473, equation 3",
         count=megatron_2021, counts_recompute=True,
     ),

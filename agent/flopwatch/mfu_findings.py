@@ -128,7 +128,7 @@ def explain(factor: float, hypotheses: Iterable[Hypothesis]) -> tuple[Explanatio
         )
         near = tuple(group for error, _, group in fitting if error <= tolerance)
         if near:
-            return near[:MOST_EXPLANATIONS]
+            return near[: MOST_EXPLANATIONS + 1 - size]
     return ()
 
 

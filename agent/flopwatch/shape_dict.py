@@ -77,9 +77,18 @@ def _common(description: Mapping[str, Any]) -> dict[str, Any]:
         "n_params": "stated_parameters", "n_params_active": "stated_active_parameters",
     }  # fmt: skip
     for key, field in optional.items():
-        if description.get(key) is not None:
+        if description.get(key) is not None and not (
+            key.startswith("n_params") and _by_flat_formula(description)
+        ):
             values[field] = whole(description, key, minimum=1)
     return values
+
+
+def _by_flat_formula(description: Mapping[str, Any]) -> bool:
+    """Whether a hybrid's parameters were computed from the flat keys, which do not hold for its layers."""
+    return description.get("extra") is not None and str(description.get("n_params_is", "")).startswith(
+        "computed"
+    )
 
 
 def whole(description: Mapping[str, Any], key: str, *, minimum: int = 0, default: int | None = None) -> int:
