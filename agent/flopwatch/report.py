@@ -75,7 +75,7 @@ class StepReporter:
         self._excluded = 0.0
 
     def run(self, **facts: object) -> None:
-        """Tell once what is trained: any of ``RUN_KEYS``, where ``shape`` has ``ModelShape``'s keys; others are left out."""
+        """Tell once what is trained: any of ``RUN_KEYS``; ``shape`` has the keys of ``ModelShape``."""
         if self.enabled:
             self._run.update(
                 {key: value for key, value in facts.items() if key in RUN_KEYS and value is not None}

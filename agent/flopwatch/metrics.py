@@ -1,0 +1,171 @@
+"""The one table of exported metrics. Names are OpenTelemetry's where it has them, else begin with ``flopwatch_``.
+
+Base units are in the names; a name that ends in ``_total`` is a counter. Labels of jobs stand on
+``flopwatch_job_gpu_info`` only: join by ``gpu_uuid``.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+MetricKind = Literal["gauge", "counter"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """One metric."""
+
+    name: str
+    kind: MetricKind
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+GPU = ("gpu_uuid",)
+PORT = ("port",)
+
+
+def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
+    """A level that goes up and down."""
+    return Metric(name=name, kind="gauge", help=text, labels=labels)
+
+
+def counter(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
+    """A count that only grows, and restarts at 0."""
+    return Metric(name=name, kind="counter", help=text, labels=labels)
+
+
+GPU_SAMPLE: dict[str, Metric] = {
+    "kernel_active_ratio": gauge(
+        "hw_gpu_utilization_ratio",
+        "Share of the driver's window with any kernel resident, as nvidia-smi says it; a waiting kernel counts.", GPU,
+    ),
+    "memory_busy_ratio": gauge(
+        "flopwatch_gpu_memory_busy_ratio", "Share of the driver's window in which memory was read or written.", GPU
+    ),
+    "sm_active_ratio": gauge("flopwatch_gpu_sm_active_ratio", "Share of multiprocessors at work (GPM).", GPU),
+    "sm_occupancy_ratio": gauge(
+        "flopwatch_gpu_sm_occupancy_ratio", "Resident warps against the most that fit (GPM).", GPU
+    ),
+    "tensor_active_ratio": gauge("flopwatch_gpu_tensor_active_ratio", "Share of time of any tensor pipe (GPM).", GPU),
+    "dram_active_ratio": gauge("flopwatch_gpu_dram_active_ratio", "Share of DRAM bandwidth in use (GPM).", GPU),
+    "memory_used_bytes": gauge("hw_gpu_memory_usage_bytes", "Memory in use, without the driver's reserve.", GPU),
+    "power_watts": gauge("hw_power_watts", "Power drawn now.", GPU),
+    "energy_joules": counter("hw_energy_joules_total", "Energy since the driver was loaded.", GPU),
+    "temperature_celsius": gauge("hw_temperature_celsius", "Temperature of the GPU.", GPU),
+    "memory_temperature_celsius": gauge(
+        "flopwatch_gpu_memory_temperature_celsius", "Temperature of the GPU's memory.", GPU
+    ),
+    "sm_clock_hertz": gauge("flopwatch_gpu_sm_clock_hertz", "Clock of the multiprocessors.", GPU),
+    "memory_clock_hertz": gauge("flopwatch_gpu_memory_clock_hertz", "Clock of the memory.", GPU),
+    "clock_event_reasons": gauge(
+        "flopwatch_gpu_clock_event_reasons", "Bit mask of why clocks are held down, as NVML numbers the reasons.", GPU
+    ),
+    "throttle_seconds": counter(
+        "flopwatch_gpu_throttle_seconds_total", "Time slowed down by heat or the power brake; overlapping reasons add.",
+        GPU,
+    ),
+    "nvlink_transmit_bytes": counter("flopwatch_gpu_nvlink_transmit_bytes_total", "Bytes sent over NVLink.", GPU),
+    "nvlink_receive_bytes": counter("flopwatch_gpu_nvlink_receive_bytes_total", "Bytes received over NVLink.", GPU),
+    "ecc_corrected": counter(
+        "flopwatch_gpu_ecc_corrected_errors_total", "Corrected memory errors since the driver was loaded.", GPU
+    ),
+    "ecc_uncorrected": counter(
+        "flopwatch_gpu_ecc_uncorrected_errors_total", "Uncorrected memory errors since the driver was loaded.", GPU
+    ),
+    "remapped_rows": gauge("flopwatch_gpu_remapped_rows", "Memory rows that were replaced.", GPU),
+    "recovery_action": gauge(
+        "flopwatch_gpu_recovery_action", "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain.", GPU
+    ),
+    "process_count": gauge("flopwatch_gpu_processes", "Compute processes on the GPU.", GPU),
+}  # fmt: skip
+
+GPU_INFO = gauge(
+    "flopwatch_gpu_info", "Identity of a GPU.", ("gpu_uuid", "name", "slot", "index", "mig_profile")
+)
+GPU_UP = gauge("flopwatch_gpu_up", "1 while the GPU answers and its last sample is fresh.", GPU)
+GPU_AGE = gauge("flopwatch_gpu_sample_age_seconds", "Age of the GPU's last sample.", GPU)
+GPU_MEMORY = gauge("hw_gpu_memory_limit_bytes", "Memory of the GPU.", GPU)
+GPU_POWER_LIMIT = gauge("hw_power_limit_watts", "Enforced power limit.", GPU)
+GPU_IO = counter(
+    "hw_gpu_io_bytes_total", "Bytes over PCIe since the agent began.", ("gpu_uuid", "network_io_direction")
+)
+JOB_INFO = gauge(
+    "flopwatch_job_gpu_info", "Which job uses a GPU.", ("gpu_uuid", "job_id", "scheduler", "user", "account")
+)
+
+PORT_IO = counter("hw_network_io_bytes_total", "Bytes over the port.", ("port", "network_io_direction"))
+PORT_UP = gauge("hw_network_up", "1 while the link is up.", PORT)
+PORT_LIMIT = gauge("hw_network_bandwidth_limit_bytes_per_second", "Rate of the link.", PORT)
+PORT_ERRORS = counter("flopwatch_network_errors_total", "Errors and drops of the port.", PORT)
+PORT_WAITS = counter(
+    "flopwatch_network_transmit_wait_ticks_total", "Ticks in which data waited for credits.", PORT
+)
+
+NODE_CPU = gauge("flopwatch_node_cpu_busy_ratio", "Share of CPU time at work.")
+NODE_IO_WAIT = gauge("flopwatch_node_io_wait_ratio", "Share of CPU time waiting for storage.")
+NODE_MEMORY = gauge("flopwatch_node_memory_available_bytes", "Memory that programs may still take.")
+NODE_MEMORY_TOTAL = gauge("flopwatch_node_memory_total_bytes", "Memory of the node.")
+NODE_PRESSURE = gauge(
+    "flopwatch_node_memory_pressure_ratio", "Share of the last 10 s in which some task waited for memory."
+)
+NODE_DISK = counter("flopwatch_node_disk_io_bytes_total", "Bytes of all whole disks.", ("direction",))
+
+JOB_STEP = gauge("flopwatch_job_step", "Last optimizer step that was seen.", ("job_id",))
+JOB_STEP_SECONDS = gauge(
+    "flopwatch_job_step_seconds", "Mean duration of the last steps that were seen.", ("job_id",)
+)
+JOB_STEP_AGE = gauge("flopwatch_job_step_age_seconds", "Time since the last step that was seen.", ("job_id",))
+
+LOG_LAG = gauge("flopwatch_log_lag_bytes", "Bytes of followed logs not yet read.", ("job_id",))
+AGENT_INFO = gauge(
+    "flopwatch_agent_info", "Version of the agent and of the driver.", ("version", "driver_version")
+)
+NVML_UP = gauge("flopwatch_nvml_up", "1 while NVML works.")
+GPUS_EXPECTED = gauge("flopwatch_gpus_expected", "NVIDIA GPUs that the PCI bus lists.")
+GPUS_SEEN = gauge("flopwatch_gpus_seen", "GPUs that NVML lists.")
+SOURCE_SUCCESS = gauge("flopwatch_source_success", "1 when the source's last read went well.", ("source",))
+SOURCE_SECONDS = gauge(
+    "flopwatch_source_duration_seconds", "Duration of the source's last read.", ("source",)
+)
+SOURCE_AGE = gauge("flopwatch_source_age_seconds", "Time since the source's last read.", ("source",))
+SOURCE_ERRORS = counter("flopwatch_source_errors_total", "Reads of the source that failed.", ("source",))
+
+AGENT_COUNTERS: dict[str, Metric] = {
+    "spool_waiting_batches": gauge("flopwatch_spool_waiting_batches", "Batches that wait to be sent."),
+    "spool_waiting_bytes": gauge("flopwatch_spool_waiting_bytes", "Their size on disk."),
+    "spool_dropped": counter(
+        "flopwatch_spool_dropped_batches_total", "Batches given up because the spool was full."
+    ),
+    "spool_failed": counter(
+        "flopwatch_spool_failed_writes_total", "Batches that could not be written to disk."
+    ),
+    "push_sent": counter("flopwatch_push_sent_batches_total", "Batches that the collector took."),
+    "push_rejected": counter(
+        "flopwatch_push_rejected_batches_total", "Batches that the collector refused for good."
+    ),
+    "push_failed": counter("flopwatch_push_failed_attempts_total", "Attempts that are tried again."),
+    "sdk_malformed": counter(
+        "flopwatch_sdk_malformed_messages_total", "SDK messages that were not understood."
+    ),
+    "sdk_claims": counter(
+        "flopwatch_sdk_ignored_claims_total", "Claims of identity in SDK messages, ignored."
+    ),
+    "sdk_refused_rate": counter(
+        "flopwatch_sdk_rate_limited_messages_total", "SDK messages over a sender's rate."
+    ),
+    "sdk_refused_size": counter(
+        "flopwatch_sdk_oversized_messages_total", "SDK messages over the size limit."
+    ),
+    "sdk_unattributed": counter(
+        "flopwatch_sdk_unattributed_messages_total", "SDK messages whose sender was gone."
+    ),
+    "series_dropped": counter("flopwatch_series_dropped_total", "Series left out because of the limit."),
+}
+
+ALL: tuple[Metric, ...] = (
+    *GPU_SAMPLE.values(), GPU_INFO, GPU_UP, GPU_AGE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
+    PORT_LIMIT, PORT_ERRORS, PORT_WAITS, NODE_CPU, NODE_IO_WAIT, NODE_MEMORY, NODE_MEMORY_TOTAL, NODE_PRESSURE,
+    NODE_DISK, JOB_STEP, JOB_STEP_SECONDS, JOB_STEP_AGE, LOG_LAG, AGENT_INFO, NVML_UP, GPUS_EXPECTED, GPUS_SEEN,
+    SOURCE_SUCCESS, SOURCE_SECONDS, SOURCE_AGE, SOURCE_ERRORS, *AGENT_COUNTERS.values(),
+)  # fmt: skip
+"""Every metric that the agent exports."""

@@ -1,0 +1,323 @@
+"""The loop: takes what the sources read, keeps a snapshot for ``/metrics``, and writes batches to the spool."""
+
+import errno
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from flopwatch.settings import SettingError
+from flopwatch.wire import encode
+from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity
+from flopwatch_agent.config import AgentSettings, data_folder, socket_path
+from flopwatch_agent.job_watch import GpuView, JobWatch, Taken
+from flopwatch_agent.log_finder import LogFinder
+from flopwatch_agent.model_config import ConfigReader
+from flopwatch_agent.node_identity import boot_id, machine_id
+from flopwatch_agent.poller import Poller
+from flopwatch_agent.positions import Positions
+from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.sdk_socket import SdkSocket
+from flopwatch_agent.sinks.exposition import ExpositionServer
+from flopwatch_agent.sinks.push import Pusher, Target
+from flopwatch_agent.source import Inventory, Readings, Snapshot, joined
+from flopwatch_agent.sources.gpu import GpuSource, state_events
+from flopwatch_agent.sources.host import HostSource
+from flopwatch_agent.sources.jobs import JobsSource
+from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
+from flopwatch_agent.sources.steps import StepsSource
+from flopwatch_agent.spool import Spool
+from flopwatch_agent.sysfs import KernelTree
+from flopwatch_agent.trainers.reader import LogReader
+
+logger = logging.getLogger(__name__)
+
+EARLY_SECONDS = 2.0
+EXPECTED_SECONDS = 60.0
+STOP_SECONDS = 4.0
+Outcome = Literal["stopped", "stuck", "restart"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Queue:
+    """The spool with what belongs to it; only with a collector."""
+
+    spool: Spool
+    positions: Positions
+    pusher: Pusher
+
+
+class Daemon:
+    """One agent.
+
+    Raises:
+        SettingError: a setting cannot be used on this machine, such as a port in use.
+    """
+
+    def __init__(self, settings: AgentSettings, environ: Mapping[str, str], version: str) -> None:
+        self._settings = settings
+        proc, self._sys = KernelTree(settings.proc_root), KernelTree(settings.sys_root)
+        boot = boot_id(proc)
+        folder = data_folder(settings, environ)
+        self._lock_file = locked(folder)
+        self._queue = queue(settings, folder)
+        self._gpu = GpuSource(interval_seconds=settings.interval_seconds, gpm=settings.gpm)
+        self._pollers = (
+            Poller(HostSource(proc, self._sys), settings.interval_seconds),
+            Poller(NetworkSource(self._sys), settings.interval_seconds),
+        )
+        self._sdk = sdk_socket(settings, environ)
+        self._jobs = self._job_watch(Procfs(proc), boot, folder)
+        self._maker = BatchMaker(
+            NodeIdentity(
+                node=settings.node_name,
+                cluster=settings.cluster,
+                boot_id=boot,
+                machine_id=machine_id(),
+                agent_version=version,
+                interval_seconds=settings.interval_seconds,
+                simulated=settings.simulated,
+            )
+        )
+        self._snapshot: Snapshot | None = None
+        self._server = ExpositionServer(settings.host, settings.port, lambda: self._snapshot, version)
+        self._inventory = Inventory()
+        self._expected: tuple[str, ...] = ()
+        self._expected_at = float("-inf")
+        self._failed_writes = 0
+        self._write_failed = False
+        self._stop = threading.Event()
+
+    @property
+    def metrics_port(self) -> int:
+        """The port that ``/metrics`` is served on."""
+        return self._server.port
+
+    def stop(self) -> None:
+        """Ask ``run`` to end; safe in a signal handler."""
+        self._stop.set()
+
+    def release(self, *, released: bool) -> None:
+        """Close the GPUs' device files, or open them again."""
+        self._gpu.release(released=released)
+
+    def run(self) -> Outcome:
+        """Work until ``stop``.
+
+        ``stuck``: a driver call never returned, so the process must end without cleaning up; ``restart``: the
+        driver was upgraded, which only a new process can use.
+        """
+        self._gpu.start()
+        for part in (*self._pollers, self._jobs, self._server):
+            part.start()
+        if self._sdk is not None:
+            self._sdk.start()
+        if self._queue is not None:
+            self._queue.pusher.start()
+        settings = self._settings
+        logger.info(
+            "agent of node %s; metrics at %s:%d", settings.node_name, settings.host, self.metrics_port
+        )
+        outcome = self._turn()
+        closed = self._close()
+        return outcome if closed or outcome == "restart" else "stuck"
+
+    def _turn(self) -> Outcome:
+        interval = self._settings.interval_seconds
+        last = time.monotonic()
+        due = last + min(1.0, interval)
+        while not self._stop.is_set():
+            moment = time.monotonic()
+            early = self._jobs.changed.is_set() and moment - last >= min(EARLY_SECONDS, interval)
+            if moment >= due or early:
+                self._cycle(regular=moment >= due)
+                last = time.monotonic()
+                due = due if moment < due else max(due + interval, last)
+            if self._gpu.needs_restart:
+                return "restart"
+            self._stop.wait(min(0.25, max(0.01, due - time.monotonic())))
+        self._cycle(regular=True)
+        return "stopped"
+
+    def _cycle(self, *, regular: bool) -> None:
+        """One batch; hardware only with the regular ones."""
+        now, monotonic = time.time(), time.monotonic()
+        if monotonic - self._expected_at >= EXPECTED_SECONDS:
+            self._expected, self._expected_at = nvidia_controllers(self._sys), monotonic
+        taken = self._jobs.take()
+        inventory = self._gpu.inventory()
+        events = state_events(self._inventory.gpus, inventory.gpus, now)
+        self._inventory = inventory
+        parts = [taken.readings, Readings(events=events)]
+        if regular:
+            parts += [self._gpu.read(now), *(poller.take() for poller in self._pollers)]
+        readings = joined(parts)
+        if self._queue is not None:
+            self._write(self._queue, now, monotonic, readings, taken)
+        self._snapshot = self._new_snapshot(now, taken)
+
+    def _write(self, queue: Queue, now: float, monotonic: float, readings: Readings, taken: Taken) -> None:
+        sequence = queue.spool.next_sequence
+        batch = self._maker.make(
+            Moment(
+                now=now,
+                monotonic=monotonic,
+                spool=queue.spool.spool_id,
+                sequence=sequence,
+                readings=readings,
+                inventory=self._inventory,
+                expected_gpus=self._expected,
+                sightings=taken.sightings,
+                ended=taken.ended,
+                logs=taken.logs,
+                gaps=taken.gaps,
+                spool_dropped=queue.spool.dropped,
+            )
+        )
+        try:
+            queue.positions.prepare(sequence, taken.positions)
+            queue.spool.write(sequence, encode(batch))
+            queue.positions.commit(sequence)
+        except OSError as error:
+            self._lost(error, taken)
+            return
+        if self._write_failed:
+            logger.info("the spool can be written again")
+        self._write_failed = False
+        queue.pusher.notify()
+
+    def _lost(self, error: OSError, taken: Taken) -> None:
+        """A batch could not be written: count it, say it once, keep its rows for the next."""
+        self._failed_writes += 1
+        self._maker.forget_told()
+        self._jobs.put_back(taken)
+        if not self._write_failed:
+            what = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
+            logger.error("the spool cannot be written (%s): hardware samples are lost until it can", what)
+        self._write_failed = True
+
+    def _new_snapshot(self, now: float, taken: Taken) -> Snapshot:
+        host, network = (poller.latest or Readings() for poller in self._pollers)
+        oldest = now - 3 * self._settings.interval_seconds
+        nodes = [sample for sample in host.node_samples if sample.time_seconds >= oldest]
+        return Snapshot(
+            now=now,
+            interval_seconds=self._settings.interval_seconds,
+            inventory=self._inventory,
+            gpu_samples=self._gpu.latest(now),
+            port_samples=tuple(sample for sample in network.port_samples if sample.time_seconds >= oldest),
+            node_sample=nodes[-1] if nodes else None,
+            jobs=taken.sightings,
+            logs=taken.logs,
+            last_steps=taken.last_steps,
+            health=(*(poller.health() for poller in self._pollers), self._jobs.health()),
+            counters=self._counters(),
+        )
+
+    def _counters(self) -> tuple[tuple[str, int], ...]:
+        steps = self._steps
+        found = [
+            ("gpus_expected", len(self._expected)),
+            ("sdk_malformed", steps.sdk_malformed),
+            ("sdk_claims", steps.sdk_claims),
+            ("sdk_unattributed", self._jobs.sdk_unattributed),
+            ("spool_failed", self._failed_writes),
+        ]
+        if self._sdk is not None:
+            found += [
+                ("sdk_refused_rate", self._sdk.refused_by_rate),
+                ("sdk_refused_size", self._sdk.refused_by_size),
+            ]
+        if self._queue is not None:
+            spool, state = self._queue.spool, self._queue.pusher.state
+            found += [
+                ("spool_waiting_batches", spool.waiting),
+                ("spool_waiting_bytes", spool.waiting_bytes),
+                ("spool_dropped", spool.dropped),
+                ("push_sent", state.sent),
+                ("push_rejected", state.rejected),
+                ("push_failed", state.failed_attempts),
+            ]
+        return tuple(found)
+
+    def _job_watch(self, procfs: Procfs, boot: str, folder: Path) -> JobWatch:
+        committed = self._queue.spool.next_sequence - 1 if self._queue is not None else -1
+        positions = self._queue.positions if self._queue is not None else Positions(folder, committed)
+        self._steps = StepsSource(
+            finder=LogFinder(procfs), positions=positions, new_reader=LogReader, node=self._settings.node_name
+        )
+        view = GpuView(
+            processes=self._gpu.processes,
+            devices=lambda: self._inventory.gpus,
+            lists_processes=lambda: self._inventory.nvml == "ok",
+        )
+        jobs = JobsSource(procfs, boot)
+        return JobWatch(gpus=view, jobs=jobs, steps=self._steps, configs=ConfigReader(procfs), sdk=self._sdk)
+
+    def _close(self) -> bool:
+        """End every part within a few seconds; what is spooled stays for the next start. False: a call is stuck."""
+        self._jobs.stop(1.0)
+        for poller in self._pollers:
+            poller.stop()
+        if self._sdk is not None:
+            self._sdk.stop()
+        if self._queue is not None:
+            self._queue.pusher.stop(1.5)
+        self._server.stop()
+        closed = self._gpu.stop(STOP_SECONDS)
+        if not closed:
+            logger.warning("a call into the driver is stuck; the agent ends without closing NVML")
+        os.close(self._lock_file)
+        return closed
+
+
+def queue(settings: AgentSettings, folder: Path) -> Queue | None:
+    """The spool and its pusher; None without a collector."""
+    if settings.collector_url is None:
+        return None
+    settings.bearer()
+    try:
+        spool = Spool(folder / "spool", settings.spool_max_bytes)
+        positions = Positions(folder, spool.next_sequence - 1)
+    except OSError as error:
+        raise SettingError(
+            "agent.data_dir", str(folder), f"a folder that can be written ({error.strerror})"
+        ) from error
+    target = Target(url=settings.collector_url, bearer=settings.bearer, ca_file=settings.ca_file)
+    return Queue(spool=spool, positions=positions, pusher=Pusher(target, spool))
+
+
+def locked(folder: Path) -> int:
+    """A lock on the data folder, held as long as the descriptor is open."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise SettingError("agent.data_dir", str(folder), "a folder that no other agent uses") from error
+    except OSError as error:
+        raise SettingError(
+            "agent.data_dir", str(folder), f"a folder that can be written ({error.strerror})"
+        ) from error
+    return descriptor
+
+
+def sdk_socket(settings: AgentSettings, environ: Mapping[str, str]) -> SdkSocket | None:
+    """The SDK's socket; None when it is switched off, or cannot be made where nobody asked for it."""
+    path = socket_path(settings, environ)
+    if path is None:
+        return None
+    try:
+        return SdkSocket(path)
+    except OSError as error:
+        if settings.sdk_socket is not None:
+            allowed = f"a path where a socket can be made, or off ({error.strerror or error})"
+            raise SettingError("agent.sdk_socket", str(path), allowed) from error
+        logger.warning("no SDK socket at %s (%s); StepReporter prints to standard error instead", path, error)
+        return None
+

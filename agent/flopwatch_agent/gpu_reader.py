@@ -1,0 +1,211 @@
+"""Reads one GPU: its identity, and a sample at a time. A call that failed for good is not made again."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flopwatch.wire import GpuDevice, GpuSample
+from flopwatch_agent import nvml
+from flopwatch_agent.nvml import Handle, NvmlError
+from flopwatch_agent.nvml_fields import Field
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+DEVICE_ERRORS = frozenset(
+    (nvml.UNINITIALIZED, nvml.GPU_IS_LOST, nvml.RESET_REQUIRED, nvml.LIBRARY_MISMATCH, nvml.GPU_NOT_FOUND)
+)
+FOR_GOOD = frozenset((nvml.NOT_SUPPORTED, nvml.FUNCTION_NOT_FOUND, nvml.NO_PERMISSION))
+UNKNOWN_BEFORE_DOWN = 3
+MIB = 1 << 20
+COUNTERS = frozenset(("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_action", "nvlink_transmit_bytes",
+                      "nvlink_receive_bytes"))  # fmt: skip
+
+
+class GpuReader:
+    """One physical GPU or MIG instance behind one handle.
+
+    Raises:
+        NvmlError: from ``sample``, when the whole device is lost or cannot be read.
+    """
+
+    def __init__(self, handle: Handle, device: GpuDevice, fields: tuple[Field, ...], *, gpm: bool) -> None:
+        self.device = device
+        self.gaps: dict[str, str] = {}
+        """What may not be read, one sentence a call."""
+        self.errors = 0
+        self._handle = handle
+        self._fields = fields
+        self._never: set[str] = set()
+        self._unknown = 0
+        self._gpm = (
+            nvml.Gpm(handle) if gpm and device.mig_profile is None and nvml.Gpm.supported(handle) else None
+        )
+        self._carried: dict[str, float] = {}
+        self._last: float | None = None
+
+    def processes(self) -> tuple[int, ...] | None:
+        """Pids that compute on the GPU; None when they cannot be listed."""
+        return self._attempt("processes", lambda: nvml.compute_processes(self._handle))
+
+    def sample(self, now: float) -> GpuSample:
+        """The GPU at ``now``; what could not be read is None."""
+        elapsed = now - self._last if self._last is not None else 0.0
+        errors = self.errors
+        values: dict[str, Any] = {**self._levels(), **self._batched()}
+        values.update(self._activity(elapsed))
+        self._last = now
+        self._unknown = self._unknown + 1 if self.errors > errors and values_missing(values) else 0
+        if self._unknown >= UNKNOWN_BEFORE_DOWN:
+            raise NvmlError(nvml.UNKNOWN, "every call")
+        pids = self.processes()
+        count = None if pids is None else len(pids)
+        return GpuSample(time_seconds=now, gpu=self.device.uuid, process_count=count, **values)
+
+    def forget(self) -> None:
+        """Ask everything anew: the device came back, or the driver changed."""
+        self._never.clear()
+        self._unknown = 0
+        if self._gpm is not None:
+            self._gpm.forget()
+
+    def _levels(self) -> dict[str, Any]:
+        handle = self._handle
+        values: dict[str, Any] = {}
+        rates = self._attempt("utilisation", lambda: nvml.call("nvmlDeviceGetUtilizationRates", handle))
+        if rates is not None:
+            values["kernel_active_ratio"] = ratio(rates.gpu)
+            values["memory_busy_ratio"] = ratio(rates.memory)
+        memory = self._attempt("memory", lambda: nvml.memory_info(handle))
+        if memory is not None and 0 <= memory[1] <= memory[0]:
+            values["memory_used_bytes"] = memory[1]
+        values["sm_clock_hertz"] = self._attempt("SM clock", lambda: nvml.clock_hertz(handle))
+        values["memory_clock_hertz"] = self._attempt(
+            "memory clock", lambda: nvml.clock_hertz(handle, memory=True)
+        )
+        values["clock_event_reasons"] = self._attempt(
+            "clock events", lambda: nvml.clock_event_reasons(handle)
+        )
+        degrees = self._attempt("temperature", lambda: nvml.temperature(handle))
+        values["temperature_celsius"] = degrees if degrees is not None and -40.0 <= degrees < 150.0 else None
+        return values
+
+    def _batched(self) -> dict[str, Any]:
+        handle = self._handle
+        found = self._attempt("field values", lambda: nvml.field_values(handle, self._fields)) or {}
+        average = found.pop("power_average_watts", None)
+        values: dict[str, Any] = {k: int(v) if k in COUNTERS else float(v) for k, v in found.items()}
+        if "power_watts" not in values:
+            values["power_watts"] = average if average is not None else self._power()
+        if "energy_joules" not in values:
+            energy = self._attempt("energy", lambda: nvml.call("nvmlDeviceGetTotalEnergyConsumption", handle))
+            values["energy_joules"] = None if energy is None else energy / 1000
+        return values
+
+    def _power(self) -> float | None:
+        milliwatts = self._attempt("power", lambda: nvml.call("nvmlDeviceGetPowerUsage", self._handle))
+        return milliwatts / 1000 if milliwatts is not None and milliwatts < 2_000_000 else None
+
+    def _activity(self, elapsed: float) -> dict[str, Any]:
+        """GPM's ratios, and its rates summed into counters that start with the agent."""
+        gpm = self._gpm
+        if gpm is None:
+            return {}
+        found = self._attempt("GPM", gpm.read)
+        if found is None:
+            gpm.forget()
+            return {}
+        values: dict[str, Any] = {k: ratio(v) for k, v in found.items() if k.endswith("_ratio")}
+        for name in ("pcie_transmit_bytes", "pcie_receive_bytes"):
+            rate = found.get(name)
+            if rate is not None and rate >= 0.0 and elapsed > 0.0:
+                self._carried[name] = self._carried.get(name, 0.0) + rate * MIB * elapsed
+                values[name] = int(self._carried[name])
+        return values
+
+    def _attempt(self, what: str, read: Callable[[], T]) -> T | None:
+        """The value; None when it cannot be read. What cannot be read at all is not asked again."""
+        if what in self._never:
+            return None
+        try:
+            return read()
+        except NvmlError as error:
+            if error.code in DEVICE_ERRORS:
+                raise
+            if error.code in FOR_GOOD:
+                self._never.add(what)
+                if error.code == nvml.NO_PERMISSION:
+                    self.gaps[what] = f"GPU {self.device.slot}: {what} may not be read ({error})"
+            else:
+                self.errors += 1
+            return None
+
+
+def values_missing(values: dict[str, Any]) -> bool:
+    """Whether nothing at all was read."""
+    return all(value is None for value in values.values())
+
+
+def ratio(percent: float) -> float | None:
+    """Percent as a ratio; None outside 0 to 100."""
+    return percent / 100 if 0.0 <= percent <= 100.0 else None
+
+
+def describe(handle: Handle, index: int) -> GpuDevice:
+    """Identity and limits of a physical GPU.
+
+    Raises:
+        NvmlError: its UUID, address or name cannot be read.
+    """
+    total = optional(lambda: nvml.memory_info(handle)[0])
+    limit = optional(lambda: nvml.call("nvmlDeviceGetEnforcedPowerLimit", handle))
+    return GpuDevice(
+        uuid=nvml.text_of(nvml.call("nvmlDeviceGetUUID", handle)),
+        slot=nvml.pci_address(handle),
+        name=nvml.text_of(nvml.call("nvmlDeviceGetName", handle)),
+        index=index,
+        minor=optional(lambda: nvml.minor_number(handle)),
+        memory_total_bytes=total,
+        power_limit_watts=None if limit is None else limit / 1000,
+        pcie_width=optional(lambda: int(nvml.call("nvmlDeviceGetCurrPcieLinkWidth", handle))),
+        max_sm_clock_hertz=optional(lambda: nvml.max_sm_clock_hertz(handle)),
+    )
+
+
+def describe_instance(handle: Handle, parent: GpuDevice) -> GpuDevice:
+    """Identity of a MIG instance; ``mig_profile`` such as ``1g.10gb``.
+
+    Raises:
+        NvmlError: its UUID cannot be read.
+    """
+    name = nvml.text_of(nvml.call("nvmlDeviceGetName", handle))
+    attributes = optional(lambda: nvml.call("nvmlDeviceGetAttributes_v2", handle))
+    profile = name.partition(" MIG ")[2].strip() or instance_profile(attributes)
+    return GpuDevice(
+        uuid=nvml.text_of(nvml.call("nvmlDeviceGetUUID", handle)),
+        slot=parent.slot,
+        name=parent.name,
+        index=parent.index,
+        minor=parent.minor,
+        mig_profile=profile,
+        mig_parent_uuid=parent.uuid,
+        memory_total_bytes=optional(lambda: nvml.memory_info(handle)[0]),
+        sm_count=None if attributes is None else int(attributes.multiprocessorCount),
+    )
+
+
+def instance_profile(attributes: Any) -> str:
+    """The profile's name from the instance's slices and memory."""
+    if attributes is None:
+        return "unknown"
+    return f"{attributes.gpuInstanceSliceCount}g.{round(attributes.memorySizeMB / 1024)}gb"
+
+
+def optional(read: Callable[[], T]) -> T | None:
+    """The value; None when NVML cannot tell it. A lost device is raised."""
+    try:
+        return read()
+    except NvmlError as error:
+        if error.code in DEVICE_ERRORS:
+            raise
+        return None

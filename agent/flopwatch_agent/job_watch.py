@@ -1,0 +1,204 @@
+"""Jobs and their steps, in one thread: processes to jobs, jobs to logs, logs and SDK messages to steps."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flopwatch.wire import Finding, FollowedLog, GpuDevice, JobSighting, StepRecord
+from flopwatch_agent.log_follow import Position
+from flopwatch_agent.model_config import ConfigReader
+from flopwatch_agent.sdk_socket import Datagram, SdkSocket
+from flopwatch_agent.source import ObservedJob, Readings, SourceHealth, joined
+from flopwatch_agent.sources.jobs import JobsSource
+from flopwatch_agent.sources.steps import StepsSource
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+OBSERVE_SECONDS = 2.0
+SCAN_SECONDS = 5.0
+MAX_PENDING_STEPS = 50_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuView:
+    """What the jobs' side needs of the GPUs."""
+
+    processes: Callable[[], dict[str, tuple[int, ...] | None]]
+    devices: Callable[[], tuple[GpuDevice, ...]]
+    lists_processes: Callable[[], bool]
+    """Whether NVML tells processes at all."""
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became known since the last take, whole: rows and the positions that belong to them."""
+
+    readings: Readings = field(default_factory=Readings)
+    sightings: tuple[JobSighting, ...] = ()
+    ended: tuple[JobSighting, ...] = ()
+    positions: dict[str, Position] = field(default_factory=dict)
+    logs: tuple[FollowedLog, ...] = ()
+    last_steps: tuple[StepRecord, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+class JobWatch:
+    """The thread; ``changed`` is set when there is something that should not wait for the next interval."""
+
+    def __init__(
+        self,
+        *,
+        gpus: GpuView,
+        jobs: JobsSource,
+        steps: StepsSource,
+        configs: ConfigReader,
+        sdk: SdkSocket | None,
+    ) -> None:
+        self.changed = threading.Event()
+        self.sdk_unattributed = 0
+        self._gpus, self._jobs, self._steps, self._configs, self._sdk = gpus, jobs, steps, configs, sdk
+        self._lock = threading.Lock()
+        self._taken = Taken()
+        self._observed: tuple[ObservedJob, ...] = ()
+        self._peers: set[int] = set()
+        self._scanned: frozenset[int] = frozenset()
+        self._told: set[tuple[str, str, str]] = set()
+        self._observe_at = self._scan_at = 0.0
+        self._errors, self._success, self._duration = 0, True, 0.0
+        self._read_seconds = time.time()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End after the present look."""
+        self._stop.set()
+        self._thread.join(seconds)
+
+    def take(self) -> Taken:
+        """Everything since the last call; sightings, logs and positions as they are now."""
+        with self._lock:
+            taken = self._taken
+            self._taken = Taken(
+                sightings=taken.sightings, logs=taken.logs, last_steps=taken.last_steps, gaps=taken.gaps
+            )
+            self.changed.clear()
+        return taken
+
+    def put_back(self, taken: Taken) -> None:
+        """Rows that could not be written anywhere come again with the next take, bounded."""
+        with self._lock:
+            merged = joined([taken.readings, self._taken.readings])
+            if len(merged.steps) <= MAX_PENDING_STEPS:
+                self._taken.readings = merged
+                self._taken.positions = {**taken.positions, **self._taken.positions}
+                self._taken.ended = taken.ended + self._taken.ended
+
+    def health(self) -> SourceHealth:
+        """How the last look went."""
+        return SourceHealth(
+            name="jobs",
+            success=self._success,
+            read_seconds=self._read_seconds,
+            duration_seconds=self._duration,
+            errors=self._errors,
+        )
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                self._look(time.time(), began)
+            except Exception:
+                if self._success:
+                    logger.exception("looking at jobs and logs failed")
+                self._errors += 1
+                self._success = False
+            else:
+                self._success = True
+                self._read_seconds = time.time()
+            self._duration = time.monotonic() - began
+            self._stop.wait(TICK_SECONDS)
+
+    def _look(self, now: float, moment: float) -> None:
+        messages = self._sdk.take() if self._sdk is not None else []
+        strangers = {item.pid for item in messages} - self._peers
+        parts: list[Readings] = []
+        ended: tuple[JobSighting, ...] = ()
+        if strangers or moment >= self._observe_at:
+            self._peers |= strangers
+            self._observe_at = moment + OBSERVE_SECONDS
+            ended = self._observe(now, moment, parts)
+        parts.append(self._steps.hear(self._attributed(messages)))
+        parts.append(self._steps.read(now))
+        self._publish(joined(parts), ended)
+
+    def _observe(self, now: float, moment: float, parts: list[Readings]) -> tuple[JobSighting, ...]:
+        if not self._gpus.lists_processes() and moment >= self._scan_at:
+            self._scan_at = moment + SCAN_SECONDS
+            self._scanned = self._jobs.scan(now)
+        seeds = frozenset(self._peers) | self._scanned
+        self._scanned = frozenset()
+        observed = self._jobs.observe(now, self._gpus.processes(), seeds, self._gpus.devices())
+        self._peers = {pid for pid in self._peers if self._jobs.ref_of(pid) is not None}
+        live = tuple(job for job in observed if not job.ended)
+        gone = tuple(job for job in observed if job.ended)
+        findings = [*self._steps.look(now, live), *(item for job in observed for item in job.findings)]
+        for job in live:
+            for facts in self._configs.facts(job):
+                self._steps.add_run(job.sighting.ref, facts)
+            findings.extend(self._configs.findings(job))
+        parts.append(Readings(findings=self._new(findings)))
+        if gone:
+            parts.append(self._steps.end(gone, now))
+        ended = tuple(self._steps.completed(job.sighting) for job in gone)
+        for job in gone:
+            self._steps.forget(job.sighting.ref)
+            self._configs.forget(job.sighting.ref)
+        self._observed = live
+        return ended
+
+    def _attributed(self, messages: list[Datagram]) -> list[tuple[Datagram, str, int]]:
+        """Messages with the job of their sender; those of senders that are gone are counted."""
+        found = []
+        for datagram in messages:
+            ref = self._jobs.ref_of(datagram.pid)
+            start = self._jobs.start_of(datagram.pid)
+            if ref is None or start is None:
+                self.sdk_unattributed += 1
+                continue
+            found.append((datagram, ref, start))
+        return found
+
+    def _new(self, findings: list[Finding]) -> tuple[Finding, ...]:
+        """Findings that were not told yet."""
+        fresh = []
+        for finding in findings:
+            key = (finding.job, finding.code, finding.text)
+            if key not in self._told:
+                self._told.add(key)
+                fresh.append(finding)
+        return tuple(fresh)
+
+    def _publish(self, readings: Readings, ended: tuple[JobSighting, ...]) -> None:
+        sightings = tuple(self._steps.completed(job.sighting) for job in self._observed)
+        logs, last_steps, positions = self._steps.logs(), self._steps.last_steps(), self._steps.positions()
+        with self._lock:
+            known = {item.ref for item in self._taken.sightings}
+            taken = self._taken
+            taken.readings = joined([taken.readings, readings])
+            taken.sightings, taken.logs, taken.last_steps = sightings, logs, last_steps
+            taken.ended += ended
+            taken.positions = positions
+            taken.gaps = self._jobs.gaps
+            news = (
+                readings.steps or readings.phases or ended or any(item.ref not in known for item in sightings)
+            )
+        if news:
+            self.changed.set()

@@ -1,0 +1,202 @@
+"""Where a job's output goes: from ``/proc/PID/fd`` to the regular file behind it, or to the reason for none."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from flopwatch_agent.attribution import slurm_job
+from flopwatch_agent.log_file import FileIdentity, identity_of
+from flopwatch_agent.permissions import may_read
+from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.source import JobProcess, ObservedJob
+
+WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
+ANCESTORS = 4
+SCAN_SECONDS = 20.0
+LOG_SUFFIXES = (".log", ".out", ".txt", ".jsonl", ".csv", ".err")
+
+TERMINAL = (
+    "its output goes to a terminal, which is not read: start it with '2>&1 | tee train.log', "
+    "or report steps with flopwatch.StepReporter"
+)
+DISCARDED = (
+    "its output is discarded (/dev/null): let it go to a file, or report steps with flopwatch.StepReporter"
+)
+PIPE = (
+    "its output goes to a pipe whose reader writes no file that was found: add '| tee train.log', "
+    "or report steps with flopwatch.StepReporter"
+)
+SOCKET = (
+    "its output goes to a socket, such as the system's journal: let it go to a file, "
+    "or report steps with flopwatch.StepReporter"
+)
+NO_PERMISSION = (
+    "the output of its processes cannot be looked up: give the agent CAP_SYS_PTRACE (and CAP_DAC_READ_SEARCH for "
+    "files that only their owner may read), or run it as that user"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Output:
+    """A regular file that a process of the job writes."""
+
+    identity: FileIdentity
+    way: Path
+    """How to open it: through the process's own descriptor, or by its path."""
+    path: str
+    """The path to show."""
+    appended: bool
+    """Opened for appending: what stood in it before may be another run's."""
+    rank: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outputs:
+    """What was found for one job."""
+
+    files: tuple[Output, ...] = ()
+    reason: str | None = None
+    """Why there is no file, in words for the job's owner."""
+
+
+class LogFinder:
+    """Looks at what the processes of a job write to."""
+
+    def __init__(self, procfs: Procfs) -> None:
+        self._procfs = procfs
+        self._root = procfs.tree.root
+        self._related: dict[str, tuple[float, Outputs]] = {}
+
+    def find(self, job: ObservedJob, now: float) -> Outputs:
+        """The files behind the job's standard output and error, else behind those who read its pipes."""
+        files: dict[FileIdentity, Output] = {}
+        reasons: list[str] = []
+        pipes: set[int] = set()
+        for process in job.processes:
+            for number in (1, 2):
+                self._look(process, number, files, reasons, pipes)
+        if files:
+            return Outputs(files=tuple(files.values()))
+        kept = self._related.get(job.sighting.ref)
+        if kept is not None and 0 <= now - kept[0] < SCAN_SECONDS:
+            return kept[1]
+        found = self._indirect(job, pipes)
+        reason = None if found else next(iter(reasons), None)
+        outputs = Outputs(files=found, reason=reason)
+        self._related[job.sighting.ref] = (now, outputs)
+        return outputs
+
+    def forget(self, ref: str) -> None:
+        """Drop what is kept of a job that ended."""
+        self._related.pop(ref, None)
+
+    def _look(
+        self,
+        process: JobProcess,
+        number: int,
+        files: dict[FileIdentity, Output],
+        reasons: list[str],
+        pipes: set[int],
+    ) -> None:
+        """Sort one descriptor into a file, a pipe or a reason."""
+        way = self._root / f"{process.pid}/fd/{number}"
+        try:
+            status = way.stat()
+        except PermissionError:
+            reasons.append(NO_PERMISSION)
+            return
+        except OSError:
+            return
+        if stat.S_ISREG(status.st_mode):
+            output = self._output(process.pid, number, status, process.rank)
+            files.setdefault(output.identity, output)
+        elif stat.S_ISFIFO(status.st_mode):
+            pipes.add(status.st_ino)
+            reasons.append(PIPE)
+        elif stat.S_ISSOCK(status.st_mode):
+            reasons.append(SOCKET)
+        elif stat.S_ISCHR(status.st_mode):
+            reasons.append(DISCARDED if os.major(status.st_rdev) == 1 else TERMINAL)
+
+    def _output(self, pid: int, number: int, status: os.stat_result, rank: int | None) -> Output:
+        link = self._procfs.tree.link(f"{pid}/fd/{number}") or f"/proc/{pid}/fd/{number}"
+        return Output(
+            identity=identity_of(status),
+            way=self._root / f"{pid}/fd/{number}",
+            path=link,
+            appended=bool(self._flags(pid, number) & os.O_APPEND),
+            rank=rank,
+        )
+
+    def _flags(self, pid: int, number: int) -> int:
+        """How the descriptor was opened; appending when it cannot be told."""
+        for line in (self._procfs.tree.text(f"{pid}/fdinfo/{number}") or "").splitlines():
+            if line.startswith("flags:"):
+                return int(line.split()[1], 8)
+        return os.O_APPEND
+
+    def _indirect(self, job: ObservedJob, pipes: set[int]) -> tuple[Output, ...]:
+        """Files of those who read the job's pipes, of its Slurm step's client, and the job's own open log files."""
+        files: dict[FileIdentity, Output] = {}
+        for pid, by_stdin in self._readers(job, pipes) if pipes else ():
+            self._written(pid, job, files, every=by_stdin)
+        if not files:
+            for process in job.processes:
+                self._written(process.pid, job, files, every=False)
+        return tuple(files.values())
+
+    def _readers(self, job: ObservedJob, pipes: set[int]) -> list[tuple[int, bool]]:
+        """Who takes the pipes, and whether as its standard input, which is what ``tee`` does."""
+        links = {f"pipe:[{inode}]" for inode in pipes}
+        tree = self._procfs.tree
+        ours = {process.pid for process in job.processes}
+        slurm = job.sighting.scheduler_job_id if job.sighting.scheduler == "slurm" else None
+        found = []
+        for pid in self._procfs.pids():
+            if pid in ours:
+                continue
+            reads = tree.link(f"{pid}/fd/0") in links
+            same = slurm is not None and slurm_job(tree.text(f"{pid}/cgroup") or "") == slurm
+            if reads or same:
+                found.append((pid, reads))
+        return found + [(pid, False) for pid in self._ancestors(job) if self._holds(pid, links)]
+
+    def _ancestors(self, job: ObservedJob) -> list[int]:
+        """Parents of the job's top processes: a launcher that captures output reads the pipe itself."""
+        found: list[int] = []
+        for process in job.processes:
+            pid = process.pid
+            for _ in range(ANCESTORS if process.is_top else 0):
+                fields = (self._procfs.tree.text(f"{pid}/stat") or "").rpartition(")")[2].split()
+                pid = int(fields[1]) if len(fields) > 1 else 0
+                if pid <= 1 or pid in found:
+                    break
+                found.append(pid)
+        return found
+
+    def _holds(self, pid: int, links: set[str]) -> bool:
+        return any(
+            self._procfs.tree.link(f"{pid}/fd/{name}") in links
+            for name in self._procfs.tree.names(f"{pid}/fd")
+        )
+
+    def _written(self, pid: int, job: ObservedJob, files: dict[FileIdentity, Output], *, every: bool) -> None:
+        """Regular files that a process has open for writing and the job's user may read."""
+        for name in self._procfs.tree.names(f"{pid}/fd"):
+            way = self._root / f"{pid}/fd/{name}"
+            try:
+                status = way.stat()
+            except OSError:
+                continue
+            if not stat.S_ISREG(status.st_mode) or not self._flags(pid, int(name)) & WRITE_FLAGS:
+                continue
+            path = self._procfs.tree.link(f"{pid}/fd/{name}") or ""
+            wanted = every or name in ("1", "2") or path.endswith(LOG_SUFFIXES)
+            if not wanted or not self._readable(job, path, status):
+                continue
+            files.setdefault(identity_of(status), self._output(pid, int(name), status, None))
+
+    def _readable(self, job: ObservedJob, path: str, status: os.stat_result) -> bool:
+        first = job.processes[0]
+        return status.st_uid == first.uid or may_read(Path(path), first.uid, first.groups)

@@ -1,0 +1,261 @@
+"""The only door to NVML: every call goes through ``call``, and every failure is an ``NvmlError`` with a number."""
+
+from typing import Any
+
+import pynvml
+
+from flopwatch_agent.nvml_fields import GPM_METRICS, Field
+
+UNINITIALIZED = 1
+INVALID_ARGUMENT = 2
+NOT_SUPPORTED = 3
+NO_PERMISSION = 4
+NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
+DRIVER_NOT_LOADED = 9
+LIBRARY_NOT_FOUND = 12
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+LIBRARY_MISMATCH = 18
+NO_DATA = 21
+ARGUMENT_VERSION = 25
+GPU_NOT_FOUND = 28
+UNKNOWN = 999
+
+WORDS = {
+    UNINITIALIZED: "not initialised",
+    INVALID_ARGUMENT: "invalid argument",
+    NOT_SUPPORTED: "not supported by this GPU",
+    NO_PERMISSION: "no permission",
+    DRIVER_NOT_LOADED: "the driver is not loaded",
+    LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 is not installed",
+    FUNCTION_NOT_FOUND: "the driver is too old for this call",
+    GPU_IS_LOST: "the GPU is lost: it fell off the bus or cannot be reached",
+    RESET_REQUIRED: "the GPU needs a reset",
+    LIBRARY_MISMATCH: "the driver was upgraded and not reloaded (library and kernel module differ)",
+    GPU_NOT_FOUND: "no GPU was found",
+    UNKNOWN: "unknown error of the driver",
+}
+ABSENT = frozenset((DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, GPU_NOT_FOUND))
+UNION_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+
+Handle = Any
+
+
+class NvmlError(Exception):
+    """An NVML call failed; ``code`` is NVML's number, ``call`` the function."""
+
+    def __init__(self, code: int, call: str) -> None:
+        super().__init__(f"{call}: {words(code)} (NVML error {code})")
+        self.code = code
+        self.call = call
+
+
+def words(code: int) -> str:
+    """An NVML error in words."""
+    return WORDS.get(code, "NVML error")
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """The result of one NVML function by its name in pynvml.
+
+    Raises:
+        NvmlError: it failed, or the library or the binding does not know it (code 13).
+    """
+    function = getattr(pynvml, name, None)
+    if function is None:
+        raise NvmlError(FUNCTION_NOT_FOUND, name)
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as error:
+        raise NvmlError(int(error.value), name) from None
+    except getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError):
+        raise NvmlError(FUNCTION_NOT_FOUND, name) from None
+
+
+def text_of(value: str | bytes) -> str:
+    """Text that older bindings give as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def init() -> None:
+    """Open NVML once.
+
+    Raises:
+        NvmlError: there is no driver or it cannot be used; also when another module named pynvml is installed.
+    """
+    if not hasattr(pynvml, "nvmlDeviceGetFieldValues"):
+        raise NvmlError(LIBRARY_NOT_FOUND, f"pynvml at {pynvml.__file__} is not nvidia-ml-py")
+    call("nvmlInit")
+
+
+def shutdown() -> None:
+    """Close NVML and with it the device files."""
+    call("nvmlShutdown")
+
+
+def memory_info(handle: Handle) -> tuple[int, int]:
+    """Total and used bytes; used is without the driver's reserve where the driver can tell them apart."""
+    version = getattr(pynvml, "nvmlMemory_v2", None)
+    if version is not None:
+        try:
+            info = call("nvmlDeviceGetMemoryInfo", handle, version)
+        except NvmlError as error:
+            if error.code not in (FUNCTION_NOT_FOUND, ARGUMENT_VERSION):
+                raise
+        else:
+            return int(info.total), int(info.used)
+    info = call("nvmlDeviceGetMemoryInfo", handle)
+    return int(info.total), int(info.used)
+
+
+def field_values(handle: Handle, fields: tuple[Field, ...]) -> dict[str, float]:
+    """Values of one batched call by name, scaled, in range; a field that failed is left out, summands are added."""
+    answers = call("nvmlDeviceGetFieldValues", handle, [(item.field_id, item.scope) for item in fields])
+    values: dict[str, float] = {}
+    for item, answer in zip(fields, answers, strict=True):
+        # The union keeps another field's bytes when the field failed: the code comes first.
+        if answer.nvmlReturn != 0 or not 0 <= answer.valueType < len(UNION_MEMBERS):
+            continue
+        value = getattr(answer.value, UNION_MEMBERS[answer.valueType]) * item.scale
+        if not item.low <= value < item.high:
+            continue
+        part = item.name.removeprefix("part:")
+        values[part] = values.get(part, 0) + value if part != item.name else value
+    return values
+
+
+def compute_processes(handle: Handle) -> tuple[int, ...]:
+    """Pids of the processes that compute on a GPU, as the host numbers them."""
+    names = ("", "_v2")
+    for suffix in names:
+        try:
+            found = call(f"nvmlDeviceGetComputeRunningProcesses{suffix}", handle)
+        except NvmlError as error:
+            if error.code in (NOT_FOUND, NO_DATA):
+                return ()
+            if error.code != FUNCTION_NOT_FOUND or suffix == names[-1]:
+                raise
+        else:
+            return tuple(sorted({int(item.pid) for item in found}))
+    return ()
+
+
+def pci_address(handle: Handle) -> str:
+    """The GPU's PCI address as the kernel writes it: ``0000:1b:00.0``."""
+    text = text_of(call("nvmlDeviceGetPciInfo", handle).busId).lower()
+    domain, _, rest = text.partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def minor_number(handle: Handle) -> int:
+    """N of ``/dev/nvidiaN``."""
+    return int(call("nvmlDeviceGetMinorNumber", handle))
+
+
+class Gpm:
+    """Two samples and the struct of one GPU: activity over the time between two reads (Hopper and newer)."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._samples = [call("nvmlGpmSampleAlloc"), call("nvmlGpmSampleAlloc")]
+        self._have_base = False
+        self._request = pynvml.c_nvmlGpmMetricsGet_t()
+
+    @staticmethod
+    def supported(handle: Handle) -> bool:
+        """Whether this GPU and driver know GPM."""
+        try:
+            return bool(call("nvmlGpmQueryDeviceSupport", handle).isSupportedDevice)
+        except NvmlError as error:
+            if error.code in (GPU_IS_LOST, RESET_REQUIRED):
+                raise
+            return False
+
+    def read(self) -> dict[str, float]:
+        """Activity since the last read: percent, or MiB/s; nothing at the first read and after a failed one."""
+        call("nvmlGpmSampleGet", self._handle, self._samples[1])
+        try:
+            return self._metrics() if self._have_base else {}
+        finally:
+            self._samples.reverse()
+            self._have_base = True
+
+    def forget(self) -> None:
+        """Take the next read as a new base: the last pair spans a gap."""
+        self._have_base = False
+
+    def free(self) -> None:
+        """Give the samples back."""
+        for sample in self._samples:
+            call("nvmlGpmSampleFree", sample)
+        self._samples = []
+
+    def _metrics(self) -> dict[str, float]:
+        request = self._request
+        request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        request.numMetrics = len(GPM_METRICS)
+        request.sample1, request.sample2 = self._samples
+        for position, (metric_id, _) in enumerate(GPM_METRICS):
+            request.metrics[position].metricId = metric_id
+        call("nvmlGpmMetricsGet", request)
+        return {
+            name: float(request.metrics[position].value)
+            for position, (_, name) in enumerate(GPM_METRICS)
+            if request.metrics[position].nvmlReturn == 0
+        }
+
+
+def clock_event_reasons(handle: Handle) -> int:
+    """The bit mask of why clocks are held down; the older name of the call on older drivers."""
+    try:
+        return int(call("nvmlDeviceGetCurrentClocksEventReasons", handle))
+    except NvmlError as error:
+        if error.code != FUNCTION_NOT_FOUND:
+            raise
+    return int(call("nvmlDeviceGetCurrentClocksThrottleReasons", handle))
+
+
+def temperature(handle: Handle) -> float:
+    """The GPU's temperature in degrees Celsius."""
+    try:
+        return float(call("nvmlDeviceGetTemperatureV", handle, pynvml.NVML_TEMPERATURE_GPU))
+    except NvmlError as error:
+        if error.code not in (FUNCTION_NOT_FOUND, ARGUMENT_VERSION):
+            raise
+    return float(call("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
+
+
+def mig_devices(handle: Handle) -> list[Handle]:
+    """The MIG instances of a GPU; slots are sparse."""
+    try:
+        enabled = call("nvmlDeviceGetMigMode", handle)[0]
+    except NvmlError as error:
+        if error.code in (GPU_IS_LOST, RESET_REQUIRED):
+            raise
+        return []
+    found = []
+    for slot in range(call("nvmlDeviceGetMaxMigDeviceCount", handle) if enabled else 0):
+        try:
+            found.append(call("nvmlDeviceGetMigDeviceHandleByIndex", handle, slot))
+        except NvmlError as error:
+            if error.code not in (NOT_FOUND, INVALID_ARGUMENT):
+                raise
+    return found
+
+
+def gpu_instance_id(mig_handle: Handle) -> int:
+    """The id of the GPU instance that a MIG device lies in."""
+    return int(call("nvmlDeviceGetGpuInstanceId", mig_handle))
+
+
+def max_sm_clock_hertz(handle: Handle) -> float:
+    """The highest clock of the SMs."""
+    return float(call("nvmlDeviceGetMaxClockInfo", handle, pynvml.NVML_CLOCK_SM)) * 1e6
+
+
+def clock_hertz(handle: Handle, *, memory: bool = False) -> float:
+    """The clock of the SMs, or of the memory, now."""
+    kind = pynvml.NVML_CLOCK_MEM if memory else pynvml.NVML_CLOCK_SM
+    return float(call("nvmlDeviceGetClockInfo", handle, kind)) * 1e6

@@ -1,0 +1,120 @@
+"""What a source is, and the values it gives: the way from reading to sending."""
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from flopwatch.wire import (
+    Event,
+    Finding,
+    FollowedLog,
+    GpuDevice,
+    GpuSample,
+    JobSighting,
+    NodeSample,
+    Phase,
+    PortSample,
+    SessionMark,
+    StepRecord,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Readings:
+    """What one read of a source gave; an empty tuple means nothing new."""
+
+    gpu_samples: tuple[GpuSample, ...] = ()
+    node_samples: tuple[NodeSample, ...] = ()
+    port_samples: tuple[PortSample, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    sessions: tuple[SessionMark, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+class Source(Protocol):
+    """Reads one part of the node."""
+
+    name: str
+
+    def read(self, now: float) -> Readings:
+        """What is new at ``now`` (epoch seconds)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobProcess:
+    """One process of a job, and what decides what may be read for it."""
+
+    pid: int
+    start_ticks: int
+    start_time_seconds: float
+    uid: int
+    groups: frozenset[int]
+    is_top: bool = False
+    rank: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObservedJob:
+    """A job as this node sees it now, with the processes it was seen by."""
+
+    sighting: JobSighting
+    processes: tuple[JobProcess, ...] = ()
+    config_paths: tuple[str, ...] = ()
+    """Model configurations that the job's command line names; they never leave the node."""
+    declared_model: str | None = None
+    """``FLOPWATCH_MODEL``: a configuration's path or a shape in JSON."""
+    declared_parameters: int | None = None
+    findings: tuple[Finding, ...] = ()
+    ended: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inventory:
+    """The GPUs of the node, and how NVML is."""
+
+    nvml: Literal["ok", "absent", "failed"] = "absent"
+
+    reason: str | None = None
+    driver_version: str | None = None
+    gpus: tuple[GpuDevice, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceHealth:
+    """How one source's last read went."""
+
+    name: str
+    success: bool
+    read_seconds: float
+    duration_seconds: float
+    errors: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """Everything ``/metrics`` tells, as of ``now``: replaced as a whole, never changed."""
+
+    now: float
+    interval_seconds: float
+    inventory: Inventory = Inventory()
+    gpu_samples: tuple[GpuSample, ...] = ()
+    port_samples: tuple[PortSample, ...] = ()
+    node_sample: NodeSample | None = None
+    jobs: tuple[JobSighting, ...] = ()
+    logs: tuple[FollowedLog, ...] = ()
+    last_steps: tuple[StepRecord, ...] = ()
+    health: tuple[SourceHealth, ...] = ()
+    counters: tuple[tuple[str, int], ...] = ()
+
+
+def joined(parts: Iterable[Readings]) -> Readings:
+    """All parts' values in one."""
+    collected = list(parts)
+    names = [field.name for field in dataclasses.fields(Readings)]
+    values = {name: tuple(item for part in collected for item in getattr(part, name)) for name in names}
+    return Readings(**values)

@@ -1,0 +1,304 @@
+"""GPUs through NVML: one thread keeps NVML open, one thread a GPU reads it, so that a stuck GPU costs only itself."""
+
+import dataclasses
+import logging
+import threading
+import time
+from collections import deque
+from typing import Literal
+
+from flopwatch.wire import Event, GpuDevice, GpuSample, GpuState
+from flopwatch_agent import nvml
+from flopwatch_agent.gpu_reader import GpuReader, describe, describe_instance
+from flopwatch_agent.nvml import NvmlError
+from flopwatch_agent.nvml_fields import Field, branch_of, fields_for
+from flopwatch_agent.source import Inventory, Readings
+
+logger = logging.getLogger(__name__)
+
+PROCESS_SECONDS = 5.0
+STUCK_SECONDS = 10.0
+RETRY_SECONDS = 30.0
+RESCAN_SECONDS = 60.0
+PROBE_INTERVALS = 6
+STALE_INTERVALS = 3
+MISMATCH_RESTART_SECONDS = 60.0
+NvmlState = Literal["ok", "absent", "failed"]
+
+
+class GpuWorker:
+    """Reads one GPU and its MIG instances in a thread of its own."""
+
+    def __init__(self, readers: list[GpuReader], interval_seconds: float) -> None:
+        self.readers = readers
+        self.state: GpuState = "ok"
+        self.reason: str | None = None
+        self.latest: dict[str, GpuSample] = {}
+        self.processes: dict[str, tuple[int, ...] | None] = {}
+        self.fresh: deque[GpuSample] = deque(maxlen=256)
+        self.busy_since: float | None = None
+        self.error_code: int | None = None
+        self._interval = interval_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"gpu-{readers[0].device.slot}", daemon=True)
+
+    def start(self) -> None:
+        """Begin reading."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end after its present call."""
+        self._stop.set()
+
+    def join(self, seconds: float) -> bool:
+        """Whether the thread ended within the time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def stuck_for(self, moment: float) -> float:
+        """How long the present call has been running, by the monotonic clock."""
+        since = self.busy_since
+        return 0.0 if since is None else moment - since
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            self.busy_since = time.monotonic()
+            full = self.busy_since >= due
+            try:
+                self._cycle(full=full)
+            except NvmlError as error:
+                self._down(error)
+            self.busy_since = None
+            moment = time.monotonic()
+            if full:
+                pause = self._interval if self.state == "ok" else self._interval * PROBE_INTERVALS
+                due += pause * max(1.0, (moment - due) // pause + 1.0)
+            self._stop.wait(max(0.01, min(due - moment, PROCESS_SECONDS)))
+
+    def _cycle(self, *, full: bool) -> None:
+        if not full:
+            if self.state == "ok":
+                self.processes = {item.device.uuid: item.processes() for item in self.readers}
+            return
+        if self.state != "ok":
+            for reader in self.readers:
+                reader.forget()
+        for reader in self.readers:
+            sample = reader.sample(time.time())
+            self.latest[sample.gpu] = sample
+            self.fresh.append(sample)
+        self.processes = {item.device.uuid: item.processes() for item in self.readers}
+        self.state, self.reason, self.error_code = "ok", None, None
+
+    def _down(self, error: NvmlError) -> None:
+        states: dict[int, GpuState] = {nvml.GPU_IS_LOST: "lost", nvml.RESET_REQUIRED: "reset_required"}
+        if self.error_code != error.code:
+            logger.warning("GPU %s is down: %s", self.readers[0].device.slot, error)
+        self.state = states.get(error.code, "unreadable")
+        self.reason, self.error_code = str(error), error.code
+        self.processes = dict.fromkeys((item.device.uuid for item in self.readers), None)
+
+
+class GpuSource:
+    """All GPUs of the node. ``start`` returns at once; NVML is opened, and opened again, in a thread."""
+
+    name = "gpu"
+
+    def __init__(self, *, interval_seconds: float, gpm: bool) -> None:
+        self._interval = interval_seconds
+        self._gpm = gpm
+        self._workers: list[GpuWorker] = []
+        self._known: dict[str, GpuDevice] = {}
+        self._gaps: tuple[str, ...] = ()
+        self._nvml: NvmlState = "absent"
+        self._reason, self._driver = "NVML is being opened", ""
+        self._open = False
+        self._mismatch_since: float | None = None
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._released = False
+        self._thread = threading.Thread(target=self._keep_open, name="nvml", daemon=True)
+
+    def start(self) -> None:
+        """Begin to open NVML and to read."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """End all threads and close NVML; False when a call is stuck, and NVML then stays open."""
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def release(self, *, released: bool) -> None:
+        """Close the device files, so that MIG changes and driver reloads succeed; or open them again."""
+        self._released = released
+        self._wake.set()
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether only a new process can use NVML: the driver was upgraded under this one."""
+        since = self._mismatch_since
+        return since is not None and time.monotonic() - since > MISMATCH_RESTART_SECONDS
+
+    def read(self, now: float) -> Readings:  # noqa: ARG002 - every sample carries its own time
+        """The samples since the last read."""
+        samples: list[GpuSample] = []
+        for worker in list(self._workers):
+            while worker.fresh:
+                samples.append(worker.fresh.popleft())
+        return Readings(gpu_samples=tuple(samples))
+
+    def latest(self, now: float) -> tuple[GpuSample, ...]:
+        """Each GPU's last sample, none of them older than three intervals."""
+        oldest = now - STALE_INTERVALS * self._interval
+        found = (sample for worker in list(self._workers) for sample in list(worker.latest.values()))
+        return tuple(sample for sample in found if sample.time_seconds >= oldest)
+
+    def processes(self) -> dict[str, tuple[int, ...] | None]:
+        """Pids by GPU or MIG instance; None where they cannot be listed."""
+        moment = time.monotonic()
+        result: dict[str, tuple[int, ...] | None] = {}
+        for worker in list(self._workers):
+            stuck = worker.stuck_for(moment) > STUCK_SECONDS
+            result.update(dict.fromkeys(worker.processes, None) if stuck else worker.processes)
+        return result
+
+    def inventory(self) -> Inventory:
+        """Every GPU that was ever seen, with its state now."""
+        moment = time.monotonic()
+        present: dict[str, GpuDevice] = {}
+        gaps = list(self._gaps)
+        for worker in list(self._workers):
+            state, reason = worker_state(worker, moment)
+            for reader in worker.readers:
+                device = dataclasses.replace(reader.device, state=state, reason=reason)
+                present[device.uuid] = device
+                gaps.extend(reader.gaps.values())
+        for uuid, device in list(self._known.items()):
+            if uuid not in present and self._open and device.mig_parent_uuid is None:
+                gone = "NVML no longer lists it"
+                present[uuid] = dataclasses.replace(device, state="lost", reason=gone)
+        ordered = sorted(
+            present.values(), key=lambda item: (item.slot, item.mig_parent_uuid is not None, item.uuid)
+        )
+        return Inventory(
+            nvml=self._nvml,
+            reason=self._reason or None,
+            driver_version=self._driver or None,
+            gpus=tuple(ordered),
+            gaps=tuple(gaps),
+        )
+
+    def _keep_open(self) -> None:
+        pause = RETRY_SECONDS
+        while not self._stop.is_set():
+            if self._released and self._open:
+                self._close("released on request")
+            elif not self._released:
+                self._open_or_rescan()
+            pause = RESCAN_SECONDS if self._open else RETRY_SECONDS
+            self._wake.wait(pause)
+            self._wake.clear()
+        self._close("the agent is ending")
+
+    def _open_or_rescan(self) -> None:
+        try:
+            if not self._open:
+                nvml.init()
+                self._driver = nvml.text_of(nvml.call("nvmlSystemGetDriverVersion"))
+                self._open, self._nvml, self._reason = True, "ok", ""
+            self._scan()
+            self._mismatch_since = None
+        except NvmlError as error:
+            self._failed(error)
+
+    def _failed(self, error: NvmlError) -> None:
+        state: NvmlState = "absent" if error.code in nvml.ABSENT else "failed"
+        if (state, str(error)) != (self._nvml, self._reason):
+            logger.warning("no GPU data: %s; trying again every %d s", error, RETRY_SECONDS)
+        self._nvml, self._reason = state, str(error)
+        if error.code == nvml.LIBRARY_MISMATCH and self._mismatch_since is None:
+            self._mismatch_since = time.monotonic()
+        if self._open:
+            self._close(str(error))
+
+    def _scan(self) -> None:
+        """Find the GPUs; start a worker for each that has none."""
+        fields = fields_for(branch_of(self._driver))
+        count = int(nvml.call("nvmlDeviceGetCount"))
+        running = {frozenset(r.device.uuid for r in item.readers): item for item in self._workers}
+        workers, gaps = [], []
+        for index in range(count):
+            try:
+                handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
+                devices = self._devices(handle, index)
+            except NvmlError as error:
+                if error.code == nvml.LIBRARY_MISMATCH:
+                    raise
+                gaps.append(f"GPU with index {index}: {error}")
+                continue
+            key = frozenset(device.uuid for _, device in devices)
+            worker = running.pop(key) if key in running else self._worker(devices, fields)
+            workers.append(worker)
+        lost = [item for item in running.values() if item.state != "ok"]
+        for worker in running.values():
+            if worker not in lost:
+                worker.stop()
+        self._workers, self._gaps = workers + lost, tuple(gaps)
+
+    def _devices(self, handle: nvml.Handle, index: int) -> list[tuple[nvml.Handle, GpuDevice]]:
+        device = describe(handle, index)
+        found = [(handle, device)]
+        found += [(item, describe_instance(item, device)) for item in nvml.mig_devices(handle)]
+        self._known.update({item.uuid: item for _, item in found})
+        return found
+
+    def _worker(self, devices: list[tuple[nvml.Handle, GpuDevice]], fields: tuple[Field, ...]) -> GpuWorker:
+        readers = [GpuReader(handle, device, fields, gpm=self._gpm) for handle, device in devices]
+        worker = GpuWorker(readers, self._interval)
+        worker.start()
+        logger.info("GPU %s: %s", devices[0][1].slot, devices[0][1].name)
+        return worker
+
+    def _close(self, reason: str) -> None:
+        """Stop the workers, then close NVML; never while a call is inside the library."""
+        for worker in self._workers:
+            worker.stop()
+        ended = [worker.join(2.0) for worker in self._workers]
+        self._workers = []
+        if self._open and all(ended):
+            try:
+                nvml.shutdown()
+            except NvmlError as error:
+                logger.info("NVML did not close: %s", error)
+        if self._open and self._nvml == "ok":
+            self._nvml, self._reason = "absent", reason
+        self._open = False
+
+
+def worker_state(worker: GpuWorker, moment: float) -> tuple[GpuState, str | None]:
+    """The state of a GPU, a stuck call included."""
+    stuck = worker.stuck_for(moment)
+    if stuck > STUCK_SECONDS:
+        return "unreadable", "the driver does not answer"
+    return worker.state, worker.reason
+
+
+def state_events(
+    before: tuple[GpuDevice, ...], after: tuple[GpuDevice, ...], now: float
+) -> tuple[Event, ...]:
+    """A health event for each GPU whose state changed."""
+    states = {device.uuid: device.state for device in before}
+    return tuple(
+        Event(
+            time_seconds=now,
+            kind="health",
+            gpu=device.uuid,
+            value="ok" if device.state == "ok" else "faulty",
+            text=device.reason or "",
+        )
+        for device in after
+        if device.uuid in states and states[device.uuid] != device.state and device.mig_parent_uuid is None
+    )

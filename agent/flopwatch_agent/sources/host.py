@@ -1,0 +1,92 @@
+"""The host: CPU, waiting for I/O, memory, pressure and disks, from procfs."""
+
+from flopwatch.wire import NodeSample
+from flopwatch_agent.source import Readings
+from flopwatch_agent.sysfs import KernelTree
+
+SECTOR_BYTES = 512
+WHOLE_DISKS = ("sd", "nvme", "vd", "xvd", "hd", "mmcblk", "dasd")
+
+
+class HostSource:
+    """Reads procfs; CPU ratios are over the time since the read before."""
+
+    name = "host"
+
+    def __init__(self, proc: KernelTree, sys: KernelTree) -> None:
+        self._proc, self._sys = proc, sys
+        self._ticks: tuple[int, ...] | None = None
+
+    def read(self, now: float) -> Readings:
+        """One node sample."""
+        busy, waiting = self._cpu()
+        memory = meminfo(self._proc.text("meminfo") or "")
+        read_bytes, written_bytes = self._disks()
+        sample = NodeSample(
+            time_seconds=now,
+            cpu_busy_ratio=busy,
+            io_wait_ratio=waiting,
+            memory_available_bytes=memory.get("MemAvailable"),
+            memory_total_bytes=memory.get("MemTotal"),
+            memory_pressure_ratio=pressure_ratio(self._proc.text("pressure/memory") or ""),
+            disk_read_bytes=read_bytes,
+            disk_write_bytes=written_bytes,
+        )
+        return Readings(node_samples=(sample,))
+
+    def _cpu(self) -> tuple[float | None, float | None]:
+        ticks = cpu_ticks(self._proc.text("stat") or "")
+        before, self._ticks = self._ticks, ticks
+        if before is None or ticks is None:
+            return None, None
+        return cpu_ratios(before, ticks)
+
+    def _disks(self) -> tuple[int | None, int | None]:
+        text = self._proc.text("diskstats")
+        if text is None:
+            return None, None
+        whole = frozenset(name for name in self._sys.names("block") if name.startswith(WHOLE_DISKS))
+        rows = [parts for line in text.splitlines() if len(parts := line.split()) >= 10 and parts[2] in whole]
+        if not rows:
+            return None, None
+        return tuple(sum(int(row[column]) for row in rows) * SECTOR_BYTES for column in (5, 9))  # type: ignore[return-value]  # two columns
+
+
+def cpu_ticks(text: str) -> tuple[int, ...] | None:
+    """The first eight counters of the line ``cpu`` of /proc/stat: user nice system idle iowait irq softirq steal."""
+    for line in text.splitlines():
+        if line.startswith("cpu "):
+            return tuple(int(part) for part in line.split()[1:9])
+    return None
+
+
+def cpu_ratios(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[float | None, float | None]:
+    """Busy and waiting shares between two readings; None when no time passed or a counter went back."""
+    steps = [b - a for a, b in zip(before, after, strict=False)]
+    total = sum(steps)
+    if total <= 0 or len(steps) < 5 or min(steps[:3]) < 0:
+        return None, None
+    waiting = min(max(steps[4] / total, 0.0), 1.0)
+    busy = min(max((total - steps[3] - steps[4]) / total, 0.0), 1.0)
+    return busy, waiting
+
+
+def meminfo(text: str) -> dict[str, int]:
+    """Values of /proc/meminfo in bytes."""
+    values = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(":")
+        parts = rest.split()
+        if len(parts) == 2 and parts[1] == "kB" and parts[0].isdigit():
+            values[name] = int(parts[0]) * 1024
+    return values
+
+
+def pressure_ratio(text: str) -> float | None:
+    """Share of the last 10 seconds in which some task waited for memory; None without pressure accounting."""
+    for line in text.splitlines():
+        if line.startswith("some "):
+            for part in line.split():
+                if part.startswith("avg10="):
+                    return min(float(part[6:]) / 100, 1.0)
+    return None

@@ -1,0 +1,277 @@
+"""Steps: from the jobs' own logs and from the SDK's messages, with what both say of the run."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flopwatch.wire import Finding, FollowedLog, JobSighting, Phase, RunFacts, SessionMark, StepRecord
+from flopwatch_agent.log_file import FileIdentity, LogFile
+from flopwatch_agent.log_finder import LogFinder, Output
+from flopwatch_agent.log_follow import Follower, Position, Reader
+from flopwatch_agent.positions import Positions
+from flopwatch_agent.sdk_messages import JobWords, MessageError, SdkMessage, understood
+from flopwatch_agent.sdk_socket import Datagram
+from flopwatch_agent.source import ObservedJob, Readings
+from flopwatch_agent.trainers import rows, to_wire
+
+logger = logging.getLogger(__name__)
+
+BYTES_A_FILE = 4 << 20
+BYTES_A_READ = 12 << 20
+MAX_FILES_A_JOB = 16
+MAX_RUN_FACTS = 24
+WAITING = "steps"
+NOWHERE = "no output file of its processes was found: report steps with flopwatch.StepReporter"
+SHARED = "{count} live jobs write this file, so no row can be told apart: give each run its own log"
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """What is known of one job beside its processes."""
+
+    run: dict[tuple[str, str, int], RunFacts] = field(default_factory=dict)
+    words: JobWords = field(default_factory=JobWords)
+    has_steps: bool = False
+    reason: str | None = None
+    last_step: StepRecord | None = None
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    def add_run(self, facts: RunFacts) -> None:
+        """Keep the newest word of each source on each launch."""
+        self.run[facts.source, facts.origin, facts.session] = facts
+        while len(self.run) > MAX_RUN_FACTS:
+            del self.run[next(iter(self.run))]
+
+
+@dataclass(slots=True)
+class Collected:
+    """What one read gathers."""
+
+    steps: list[StepRecord] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    sessions: list[SessionMark] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+class StepsSource:
+    """Follows the logs of the jobs and takes the SDK's messages."""
+
+    name = "steps"
+
+    def __init__(
+        self, *, finder: LogFinder, positions: Positions, new_reader: Callable[[], Reader], node: str
+    ) -> None:
+        self._finder = finder
+        self._positions = positions
+        self._new_reader = new_reader
+        self._node = node
+        self._followers: dict[FileIdentity, Follower] = {}
+        self._progress: dict[str, JobProgress] = {}
+        self._problems: dict[tuple[str, str], FollowedLog] = {}
+        self.sdk_claims = 0
+        """Claims of identity in SDK messages that were ignored."""
+        self.sdk_malformed = 0
+        """SDK messages that were not understood."""
+
+    def look(self, now: float, jobs: tuple[ObservedJob, ...]) -> tuple[Finding, ...]:
+        """Find the files of the live jobs: begin to follow new ones, leave those that two jobs share."""
+        wanted: dict[FileIdentity, list[tuple[ObservedJob, Output]]] = {}
+        self._problems = {}
+        for job in jobs:
+            progress = self._progress.setdefault(job.sighting.ref, JobProgress())
+            found = self._finder.find(job, now)
+            progress.reason = None if found.files else found.reason or NOWHERE
+            ordered = sorted(found.files, key=lambda item: item.rank if item.rank is not None else -1)
+            for output in ordered[:MAX_FILES_A_JOB]:
+                wanted.setdefault(output.identity, []).append((job, output))
+        findings: list[Finding] = []
+        for identity, writers in wanted.items():
+            if len(writers) > 1:
+                findings.extend(self._shared(identity, writers))
+            elif identity not in self._followers:
+                self._follow(*writers[0])
+        return tuple(findings)
+
+    def read(self, now: float) -> Readings:
+        """The rows that were written since the last read."""
+        collected = Collected()
+        budget = BYTES_A_READ
+        for identity, follower in list(self._followers.items()):
+            try:
+                output, taken = follower.poll(now, min(BYTES_A_FILE, budget))
+            except OSError as error:
+                self._lose(identity, follower, f"it cannot be read any more: {error.strerror}")
+                continue
+            budget -= taken
+            self._convert(follower, output, collected)
+            if budget <= 0:
+                break
+        return as_readings(collected)
+
+    def hear(self, messages: list[tuple[Datagram, str, int]]) -> Readings:
+        """What SDK messages say; each comes with the job and the start of its sender, as the kernel names them."""
+        collected = Collected()
+        for datagram, job, start_ticks in messages:
+            source_id = f"sdk:{self._node}:{datagram.pid}:{start_ticks}"
+            try:
+                message = understood(datagram.body, job, source_id)
+            except (MessageError, ValueError) as error:
+                self.sdk_malformed += 1
+                logger.debug("an SDK message of pid %d was ignored: %s", datagram.pid, error)
+                continue
+            self._take_in(message, job, collected)
+        return as_readings(collected)
+
+    def end(self, jobs: tuple[ObservedJob, ...], now: float) -> Readings:
+        """Read the rest of the logs of jobs that ended, and let them go."""
+        collected = Collected()
+        ended = {job.sighting.ref for job in jobs}
+        for identity, follower in list(self._followers.items()):
+            if follower.job not in ended:
+                continue
+            try:
+                while True:
+                    output, taken = follower.poll(now, BYTES_A_FILE)
+                    self._convert(follower, output, collected)
+                    if not taken:
+                        break
+                self._convert(follower, follower.finish(), collected)
+            except OSError as error:
+                logger.info("the end of %s was not read: %s", follower.file.path, error)
+            follower.file.close()
+            del self._followers[identity]
+        for ref in ended:
+            self._finder.forget(ref)
+        return as_readings(collected)
+
+    def forget(self, ref: str) -> None:
+        """Drop what is known of a job whose end was told."""
+        self._progress.pop(ref, None)
+
+    def completed(self, sighting: JobSighting) -> JobSighting:
+        """The sighting with what logs and SDK said of the run."""
+        progress = self._progress.get(sighting.ref)
+        if progress is None:
+            return sighting
+        paths = [item.file.path for item in self._followers.values() if item.job == sighting.ref]
+        words = progress.words
+        waiting = None if progress.has_steps else WAITING if paths else progress.reason
+        return dataclasses.replace(
+            sighting,
+            run=tuple(progress.run.values()),
+            waiting_for=waiting,
+            log_path=paths[0] if paths else sighting.log_path,
+            name=words.name or sighting.name,
+            kind=words.kind or sighting.kind,
+            mfu_target_ratio=sighting.mfu_target_ratio or words.mfu_target_ratio,
+        )
+
+    def add_run(self, ref: str, facts: RunFacts) -> None:
+        """Keep what a configuration file said of a job's run."""
+        self._progress.setdefault(ref, JobProgress()).add_run(facts)
+
+    def logs(self) -> tuple[FollowedLog, ...]:
+        """Every followed log with its lag, and those that could not be followed with the reason."""
+        followed = []
+        for follower in self._followers.values():
+            try:
+                lag = follower.lag_bytes()
+            except OSError:
+                lag = None
+            followed.append(
+                FollowedLog(
+                    job=follower.job,
+                    path=follower.file.path,
+                    alive=lag is not None,
+                    lag_bytes=lag,
+                    last_read_seconds=follower.last_read_seconds,
+                    problem=follower.problem,
+                )
+            )
+        return (*followed, *self._problems.values())
+
+    def last_steps(self) -> tuple[StepRecord, ...]:
+        """The last step of every job."""
+        return tuple(item.last_step for item in self._progress.values() if item.last_step is not None)
+
+    def positions(self) -> dict[str, Position]:
+        """How far each file was read, to be kept with the batch that carries its rows."""
+        found = ((str(identity), follower.position()) for identity, follower in self._followers.items())
+        return {key: position for key, position in found if position is not None}
+
+    def _shared(self, identity: FileIdentity, writers: list[tuple[ObservedJob, Output]]) -> list[Finding]:
+        follower = self._followers.pop(identity, None)
+        if follower is not None:
+            follower.file.close()
+        text = SHARED.format(count=len(writers))
+        for job, output in writers:
+            self._progress[job.sighting.ref].reason = text
+            self._problem(job.sighting.ref, output.path, text)
+        return [Finding(job=job.sighting.ref, code="shared_log", text=text) for job, _ in writers]
+
+    def _follow(self, job: ObservedJob, output: Output) -> None:
+        ref = job.sighting.ref
+        try:
+            file = LogFile(output.way, output.path)
+        except OSError as error:
+            self._problem(ref, output.path, f"it cannot be opened: {error.strerror or error}")
+            self._progress[ref].reason = f"its log {output.path} cannot be opened: {error.strerror or error}"
+            return
+        follower = Follower(
+            file=file,
+            job=ref,
+            reader=self._new_reader(),
+            run_start_seconds=job.sighting.start_time_seconds or 0.0,
+            history_end=file.size_at_open if output.appended else 0,
+        )
+        kept = self._positions.get(str(file.identity))
+        if kept is not None and kept.source_id == file.source_id():
+            follower.sent_until, follower.history_end = kept.offset, kept.history_end
+        self._followers[file.identity] = follower
+        logger.info("following %s for %s", output.path, ref)
+
+    def _lose(self, identity: FileIdentity, follower: Follower, why: str) -> None:
+        logger.warning("%s: %s", follower.file.path, why)
+        self._problem(follower.job, follower.file.path, why)
+        follower.file.close()
+        del self._followers[identity]
+
+    def _problem(self, ref: str, path: str, why: str) -> None:
+        self._problems[ref, path] = FollowedLog(job=ref, path=path, alive=False, problem=why)
+
+    def _convert(self, follower: Follower, output: rows.Output, collected: Collected) -> None:
+        progress = self._progress.setdefault(follower.job, JobProgress())
+        source_id = follower.source_id or ""
+        for facts in output.runs:
+            progress.add_run(facts)
+        records = to_wire.steps(output, job=follower.job, source_id=source_id)
+        if records:
+            progress.has_steps, progress.last_step = True, records[-1]
+        collected.steps.extend(records)
+        collected.phases.extend(to_wire.phases(output, job=follower.job, source_id=source_id))
+        collected.sessions.extend(to_wire.sessions(output, job=follower.job, source_id=source_id))
+        collected.findings.extend(to_wire.findings(output, job=follower.job))
+
+    def _take_in(self, message: SdkMessage, job: str, collected: Collected) -> None:
+        progress = self._progress.setdefault(job, JobProgress())
+        self.sdk_claims += message.claims
+        if message.step is not None:
+            progress.has_steps, progress.last_step = True, message.step
+            collected.steps.append(message.step)
+        if message.phase is not None:
+            collected.phases.append(message.phase)
+        if message.run is not None:
+            progress.add_run(message.run)
+        if message.words is not None:
+            progress.words = message.words
+
+
+def as_readings(collected: Collected) -> Readings:
+    """What was gathered, as a source gives it."""
+    return Readings(
+        steps=tuple(collected.steps),
+        phases=tuple(collected.phases),
+        sessions=tuple(collected.sessions),
+        findings=tuple(collected.findings),
+    )
