@@ -119,5 +119,5 @@
   if (root.dataset.kiosk === "1") { setTimeout(() => location.reload(), 86400000); }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.flopwatch = Object.assign(window.dash_clientside.flopwatch || {}, { settings, gate, age, frame });
+  window.dash_clientside.flopwatch = Object.assign(window.dash_clientside.flopwatch || {}, { settings, gate, age, frame, go });
 })();

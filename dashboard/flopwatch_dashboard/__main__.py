@@ -1,0 +1,83 @@
+"""``flopwatch dashboard``: the dashboard as its own process."""
+
+import argparse
+import dataclasses
+import logging
+import os
+import socket
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from flopwatch.settings import SettingError, default_file, load
+from flopwatch_dashboard.client import HttpQuery
+from flopwatch_dashboard.config import DashboardSettings, settings_from
+from flopwatch_dashboard.standalone import application
+
+log = logging.getLogger(__name__)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve until a signal ends it.
+
+    Raises:
+        SettingError: a setting is wrong, the port is taken, or the address is open without consent.
+    """
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = _settings(arguments)
+    if not settings.loopback and not arguments.insecure:
+        allowed = (
+            "a loopback address, or --insecure (the dashboard has no login of its own: put a proxy before it)"
+        )
+        raise SettingError("dashboard.host", settings.host, allowed)
+    api = application(HttpQuery(settings.collector_url, settings.bearer(), settings.timeout_seconds))
+    with _listen(settings) as listener:
+        log.info(
+            "dashboard on http://%s:%d/ui/, asking %s", settings.host, settings.port, settings.collector_url
+        )
+        uvicorn.Server(uvicorn.Config(api, log_level="warning")).run(sockets=[listener])
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="flopwatch dashboard", description="The dashboard as its own process."
+    )
+    parser.add_argument("--config", type=Path, help="settings file")
+    parser.add_argument("--host", help="address to listen on (dashboard.host)")
+    parser.add_argument("--port", type=int, help="port to listen on (dashboard.port)")
+    parser.add_argument("--collector-url", help="the collector that is asked (dashboard.collector_url)")
+    parser.add_argument("--insecure", action="store_true", help="allow an address beyond loopback")
+    return parser
+
+
+def _settings(arguments: argparse.Namespace) -> DashboardSettings:
+    settings = settings_from(load(arguments.config or default_file(os.environ)), os.environ)
+    given = {
+        name: value
+        for name in ("host", "port", "collector_url")
+        if (value := getattr(arguments, name)) is not None
+    }
+    return dataclasses.replace(settings, **given)
+
+
+def _listen(settings: DashboardSettings) -> socket.socket:
+    """The listening socket, taken before anything else starts, so that a taken port is one clear line.
+
+    Raises:
+        SettingError: the address cannot be listened on.
+    """
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        place = f"{settings.host}:{settings.port}"
+        raise SettingError(
+            "dashboard.port", place, f"an address that is free here ({error.strerror})"
+        ) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The table of all jobs: its columns, and a job as a row of values that the browser formats, sorts and filters."""
+
+from typing import Any
+
+import dash_ag_grid as dag
+from dash.development.base_component import Component
+
+from flopwatch.query import JobRow, Status
+from flopwatch_dashboard import wording
+from flopwatch_dashboard.components import phrases
+from flopwatch_dashboard.view import View
+
+GRID_ID = "jobs-grid"
+THEME = (
+    "themeQuartz"
+    ".withParams({backgroundColor: '#ffffff', foregroundColor: '#17202b', headerBackgroundColor: '#ffffff', "
+    "headerTextColor: '#566273', borderColor: '#e1e6ec', rowHoverColor: '#f6f8fa', accentColor: '#0b6fb8', "
+    "fontFamily: 'inherit', fontSize: '13px', headerFontSize: '12px', spacing: 5, wrapperBorder: false, "
+    "columnBorder: false, browserColorScheme: 'light'}, 'light')"
+    ".withParams({backgroundColor: '#151b23', foregroundColor: '#e7ecf3', headerBackgroundColor: '#151b23', "
+    "headerTextColor: '#9aa7b8', borderColor: '#252e3a', rowHoverColor: '#1b232d', accentColor: '#4aa8e8', "
+    "fontFamily: 'inherit', fontSize: '13px', headerFontSize: '12px', spacing: 5, wrapperBorder: false, "
+    "columnBorder: false, browserColorScheme: 'dark'}, 'dark')"
+)
+"""The tokens of ``theme`` in AG Grid's own words; the mode follows ``data-ag-theme-mode`` of the body."""
+TEXT, NUMBER = "agTextColumnFilter", "agNumberColumnFilter"
+
+
+def grid() -> Component:
+    """The empty table. Rows keep their place on update because each has a string id."""
+    return dag.AgGrid(
+        id=GRID_ID,
+        columnDefs=[],
+        rowData=[],
+        getRowId="params.data.id",
+        style={"height": "100%", "width": "100%"},
+        defaultColDef={"sortable": True, "resizable": True, "minWidth": 60, "cellDataType": False},
+        dashGridOptions={
+            "theme": {"function": THEME},
+            "animateRows": False,
+            "ensureDomOrder": True,
+            "suppressColumnVirtualisation": False,
+            "rowHeight": 34,
+            "headerHeight": 34,
+            "tooltipShowDelay": 300,
+            "getLocaleText": {"function": "localeText(params)"},
+            "alwaysMultiSort": False,
+        },
+    )
+
+
+def columns(status: Status, view: View) -> list[dict[str, Any]]:
+    """The columns in the reader's language; the first stays in sight, money only where there is a price."""
+    defs = [
+        _column("name", view, "col.job", 172, cellRenderer="FlopwatchJob", pinned="left"),
+        _column("state", view, "col.state", 122, cellRenderer="FlopwatchState"),
+        _number("gpus", view, "col.gpus", 92, shows="params.data.gpus_text", tooltipField="gpus_hint"),
+        _number("mfu", view, "col.mfu", 76, shows="percent(params.value)"),
+        _column("basis", view, "col.basis", 112, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
+        _number("wall", view, "col.wall_mfu", 86, shows="percent(params.value)"),
+        _number(
+            "target", view, "col.target", 104, shows="params.data.target_text", tooltipField="target_hint"
+        ),
+        _column("trend", view, "col.trend", 108, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
+        _number("kernel", view, "col.kernel", 92, shows="percent(params.value)"),
+        _number("tensor", view, "col.tensor", 92, shows="percent(params.value)"),
+        _number("waste", view, "col.waste", 100, shows="hours(params.value)"),
+        _column("cause", view, "col.cause", 176, cellRenderer="FlopwatchCause", tooltipField="cause"),
+        _column("user", view, "col.user", 80),
+        _column("model", view, "col.model", 150),
+        _column("kind", view, "col.kind", 90),
+        _column("trainer", view, "col.trainer", 100),
+        _number("started", view, "col.started", 140, shows="params.data.started_text"),
+        _number("last_step", view, "col.last_step", 92, shows="count(params.value)"),
+        _number("findings", view, "col.findings", 86, shows="count(params.value)"),
+        _column("cluster", view, "col.cluster", 100),
+    ]
+    if status.price_per_gpu_hour is not None:
+        defs.insert(11, _number("money", view, "col.money", 96, shows="params.data.money_text"))
+    return defs
+
+
+def _column(field: str, view: View, key: str, width: int, **more: Any) -> dict[str, Any]:
+    return {"field": field, "headerName": view.t(key), "width": width, "filter": TEXT, **more}
+
+
+def _number(field: str, view: View, key: str, width: int, **more: Any) -> dict[str, Any]:
+    """A column that sorts by its number; ``shows`` is the browser's expression for its text."""
+    numeric = {"type": "rightAligned", "filter": NUMBER, "valueFormatter": {"function": more.pop("shows")}}
+    return _column(field, view, key, width, **numeric, **more)
+
+
+def row(job: JobRow, status: Status, view: View) -> dict[str, Any]:
+    """A job as a row: numbers rounded to what is shown, so that a row changes only when it looks different."""
+    return {
+        "id": job.job_id,
+        "name": job.name,
+        "href": view.link(f"jobs/{job.job_id}"),
+        "state": view.t(f"job_state.{job.state}"),
+        "state_code": job.state,
+        "user": job.user or wording.UNKNOWN,
+        "model": (job.gpu_model or wording.UNKNOWN).removeprefix("NVIDIA "),
+        "kind": job.kind,
+        "trainer": job.trainer or wording.UNKNOWN,
+        "cluster": job.cluster,
+        "started": job.start_seconds,
+        "started_text": wording.moment(job.start_seconds, status.time_zone),
+        "last_step": job.last_step,
+        "findings": job.findings,
+        **_gpus(job, view),
+        **_mfu(job, view),
+        **_waste(job, status, view),
+    }
+
+
+def _gpus(job: JobRow, view: View) -> dict[str, Any]:
+    basis = f" · {view.t('gpus_basis.' + job.gpus_basis)}" if job.gpus_basis else ""
+    return {
+        "gpus": job.gpus if job.gpus is not None else job.gpus_observed,
+        "gpus_text": phrases.gpus(job, view),
+        "gpus_hint": phrases.gpus_long(job, view) + basis,
+    }
+
+
+def _mfu(job: JobRow, view: View) -> dict[str, Any]:
+    words = phrases.basis(job.mfu, view)
+    if job.mfu.value_ratio is not None:
+        words += f" · {phrases.convention(job.mfu.convention, view)}"
+    return {
+        "mfu": _rounded(job.mfu.value_ratio, 3),
+        "basis": words,
+        "basis_hint": phrases.basis_hint(job.mfu, view),
+        "wall": _rounded(job.wall_mfu_ratio, 3),
+        "target": job.target.ratio,
+        "target_text": phrases.target(job.target, view),
+        "target_hint": view.t(f"target.{job.target.source}"),
+        "kernel": _rounded(job.kernel_active_ratio, 3),
+        "tensor": _rounded(job.tensor_active_ratio, 3),
+        "trend": [_rounded(value, 3) for value in job.trend],
+        "short": job.target.ratio is not None
+        and job.mfu.value_ratio is not None
+        and job.mfu.value_ratio < job.target.ratio,
+    }
+
+
+def _waste(job: JobRow, status: Status, view: View) -> dict[str, Any]:
+    return {
+        "waste": _rounded(job.waste_gpu_milliseconds / 3_600_000, 1),
+        "money": _rounded(job.waste_money, 0),
+        "money_text": wording.money(job.waste_money, status.currency),
+        "cause": phrases.cause(job.cause, view),
+        "severity": job.cause.severity if job.cause else None,
+    }
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    value = wording.finite(value)
+    return None if value is None else round(value, digits)
