@@ -12,9 +12,9 @@ from flopwatch_dashboard import live
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.index import index_string, policy
 from flopwatch_dashboard.page import Page
-from flopwatch_dashboard.pages import fleet, jobs, missing
+from flopwatch_dashboard.pages import alerts, fleet, job, jobs, missing
 
-PAGES: tuple[Page, ...] = (fleet.PAGE, jobs.PAGE)
+PAGES: tuple[Page, ...] = (fleet.PAGE, jobs.PAGE, job.PAGE, alerts.PAGE)
 """In the order of the navigation."""
 
 

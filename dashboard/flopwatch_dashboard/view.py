@@ -60,6 +60,21 @@ class View:
         """Whether there is a text for a code that came with the data."""
         return text.known(key)
 
+    def placeholders(self, key: str) -> tuple[str, ...]:
+        """The names a text wants filled."""
+        return text.placeholders(key)
+
+    def code(self, table: str, code: str) -> str:
+        """A code that came with the data in words, or itself where there is no text for it."""
+        key = f"{table}.{code}"
+        return self.t(key) if self.knows(key) else code
+
+    def bucket(self, bucket: str) -> str:
+        """A ledger bucket in words; its reason, where it has one, as the collector names it."""
+        name, _, reason = bucket.partition(":")
+        words = self.code("bucket", name)
+        return f"{words} ({reason})" if reason else words
+
     def duration(self, seconds: float | None) -> str:
         """``45 s``, ``38 min``, ``5 h``, ``19 d`` in the reader's language."""
         seconds = wording.finite(seconds)

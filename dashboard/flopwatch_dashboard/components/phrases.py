@@ -71,8 +71,7 @@ def reason(mfu: MfuFigure, view: View) -> str:
 
 def convention(name: str, view: View) -> str:
     """The convention by which FLOPs were counted."""
-    key = f"convention.{name}"
-    return view.t(key) if view.knows(key) else name
+    return view.code("convention", name)
 
 
 def target(wanted: Target, view: View) -> str:

@@ -73,8 +73,10 @@ def ratios(
     }
 
 
-def amounts(series: Series, lines: Sequence[Line], zone_name: str, view: View) -> frame.Figure:
-    """Lines of amounts from zero; those marked so have their own axis of percent at the right."""
+def amounts(
+    series: Series, lines: Sequence[Line], zone_name: str, view: View, rules: Sequence[float] = ()
+) -> frame.Figure:
+    """Lines of amounts from zero with dashed rules; those marked so have an axis of percent of their own."""
     known = [line for line in lines if _has_data(series, line)]
     if not known:
         return frame.empty(view, view.t("series.no_data"))
@@ -88,9 +90,25 @@ def amounts(series: Series, lines: Sequence[Line], zone_name: str, view: View) -
             xaxis={**frame.time_axis(view), **_window(series, view, zone_name)},
             yaxis=axis,
             yaxis2=second,
+            shapes=[frame.rule(y, view.palette["muted"], width=1, dash="4px,4px") for y in rules],
             annotations=_legend(known, view),
         ),
     }
+
+
+def mfu(series: Series, target: float | None, zone_name: str, view: View) -> frame.Figure:
+    """The MFU alone, with its target."""
+    shown = wording.percent(frame.last(series.columns.get("mfu", ())), 0)
+    line = Line(
+        column="mfu",
+        color="mfu",
+        label_color="mfutext",
+        shown=shown,
+        hover="%{y:.1%}",
+        width=2.0,
+        filled=True,
+    )
+    return ratios(series, [line], target, zone_name, view)
 
 
 def at_end(series: Series, column: str) -> float | None:

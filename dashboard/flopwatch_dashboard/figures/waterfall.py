@@ -94,16 +94,8 @@ def _note(amount: ClassAmount | None, ledger: Ledger, currency: str, view: View)
     if amount.name == "unallocated":
         head += f" · {view.t('fleet.unsold')}"
     buckets = sorted(amount.buckets.items(), key=lambda item: -item[1])[:6]
-    lines = [f"{bucket_name(name, view)}: {wording.hours(value)} {unit}" for name, value in buckets]
+    lines = [f"{view.bucket(name)}: {wording.hours(value)} {unit}" for name, value in buckets]
     return "<br>".join([head, *lines])
-
-
-def bucket_name(bucket: str, view: View) -> str:
-    """A bucket in words; its reason, where it has one, as the collector names it."""
-    name, _, reason = bucket.partition(":")
-    key = f"bucket.{name}"
-    words = view.t(key) if view.knows(key) else name.lower()
-    return f"{words} ({reason})" if reason else words
 
 
 def _marker(ledger: Ledger, view: View) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""The tables of the Job page: nodes, sessions, events, the arithmetic of the MFU, shape, findings."""
+
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+
+from flopwatch.query import Job, MfuFigure, Term
+from flopwatch_dashboard import wording
+from flopwatch_dashboard.components import parts, phrases
+from flopwatch_dashboard.components.tables import table
+from flopwatch_dashboard.view import View
+
+
+def nodes(job: Job, view: View) -> Component:
+    """The job's nodes side by side; a node that does not report or whose log cannot be read says so."""
+    columns = [
+        (view.t("col.node"), False),
+        *((view.t(f"col.{key}"), True) for key in ("gpus", "kernel", "tensor", "power", "clock")),
+        (view.t("col.reporting"), False),
+        (view.t("col.log"), False),
+    ]
+    rows = [
+        [
+            node.node,
+            str(node.gpus),
+            wording.percent(node.kernel_active_ratio),
+            wording.percent(node.tensor_active_ratio),
+            wording.si(node.power_watts, "W"),
+            wording.si(node.sm_clock_hertz, "Hz", 2),
+            view.t("yes") if node.reporting else _warned(view.t("no")),
+            _warned(node.log_problem) if node.log_problem else "",
+        ]
+        for node in job.nodes
+    ]
+    return table(columns, rows)
+
+
+def _warned(words: str) -> Component:
+    return html.Span([parts.icon("warning"), html.Span(words)], className="sev sev-warning", title=words)
+
+
+def sessions(job: Job, view: View) -> Component:
+    """The launches of the job."""
+    if not job.sessions:
+        return parts.next_step(view.t("job.sessions_none"))
+    zone = job.status.time_zone
+    columns = [
+        (view.t("col.started"), False),
+        (view.t("col.ended"), False),
+        (view.t("col.exit"), False),
+        *((view.t(f"col.{key}"), True) for key in ("steps", "resumed", "lost")),
+    ]
+    rows = [
+        [
+            wording.moment(session.start_seconds, zone),
+            wording.moment(session.end_seconds, zone) if session.end_seconds else view.t("job_state.running"),
+            session.exit_reason or "",
+            html.Span(wording.number(session.steps), title=_span(session.first_step, session.last_step)),
+            "" if session.resumed_from_step is None else wording.number(session.resumed_from_step),
+            wording.number(session.lost_steps),
+        ]
+        for session in job.sessions
+    ]
+    return table(columns, rows)
+
+
+def _span(first: int | None, last: int | None) -> str:
+    return f"{wording.number(first)} … {wording.number(last)}"
+
+
+def marks(job: Job, view: View) -> Component:
+    """What happened in the range, newest first."""
+    if not job.marks:
+        return parts.next_step(view.t("job.marks_none"))
+    items = [
+        html.Li(
+            [
+                html.Span(wording.moment(mark.time_seconds, job.status.time_zone), className="muted"),
+                html.B(view.code("mark", mark.kind)),
+                html.Span(mark.text),
+            ]
+        )
+        for mark in sorted(job.marks, key=lambda mark: -mark.time_seconds)
+    ]
+    return html.Ul(items, className="events")
+
+
+def findings(job: Job, view: View) -> Component:
+    """Doubts about the figures, beside the figures."""
+    if not job.findings:
+        return parts.next_step(view.t("job.findings_none"))
+    items = [
+        html.Li([parts.icon("warning"), html.Span(_finding(found.code, found.text, found.values, view))])
+        for found in job.findings
+    ]
+    return html.Ul(items, className="findings sev-warning")
+
+
+def _finding(code: str, words: str, values: dict[str, Any], view: View) -> str:
+    key = f"finding.{code}"
+    wanted = view.placeholders(key) if view.knows(key) else None
+    if wanted is None or any(name not in values for name in wanted):
+        return words
+    return view.t(key, **{name: phrases.shown(name, values[name], view) for name in wanted})
+
+
+def arithmetic(job: Job, view: View) -> Component:
+    """The formula, the same with its numbers filled in, and where each number is from; one click away."""
+    figure = job.row.mfu
+    columns = [(view.t("col.symbol"), False), (view.t("col.meaning"), False), (view.t("col.value"), True)]
+    rows = [[term.symbol, term.meaning, _value(term)] for term in job.arithmetic]
+    content = [
+        html.P(html.Code(view.t("job.formula"))),
+        html.P(html.Code(substituted(figure)), id="job-arithmetic-line"),
+        table(columns, rows) if rows else html.Span(),
+        html.Ul([html.Li(line) for line in _origins(job, view)], className="origins"),
+    ]
+    return html.Details([html.Summary(view.t("job.arithmetic")), *content], className="inline")
+
+
+def substituted(figure: MfuFigure) -> str:
+    """``4.36e+11 x 1.81e+05 / (256 x 9.894e+14) = 31.2%``, ``n/a`` for what is not known."""
+    flops, rate, peak = (
+        _scientific(v) for v in (figure.flops_per_token, figure.tokens_per_second, figure.peak_flops)
+    )
+    gpus = wording.UNKNOWN if figure.gpus is None else str(figure.gpus)
+    return f"{flops} × {rate} ÷ ({gpus} × {peak}) = {wording.percent(figure.value_ratio, 2)}"  # noqa: RUF001 - signs
+
+
+def _scientific(value: float | None) -> str:
+    value = wording.finite(value)
+    return wording.UNKNOWN if value is None else f"{value:.4g}"
+
+
+def _value(term: Term) -> str:
+    if term.value is None or isinstance(term.value, str):
+        return term.value or wording.UNKNOWN
+    if term.unit == "ratio":
+        return wording.percent(term.value, 2)
+    shown = f"{term.value:,}" if isinstance(term.value, int) else f"{term.value:.5g}"
+    return f"{shown} {term.unit}".rstrip()
+
+
+def _origins(job: Job, view: View) -> list[str]:
+    """Where each figure of the arithmetic is from, and what others say."""
+    figure, zone = job.row.mfu, job.status.time_zone
+    lines = [phrases.basis_hint(figure, view)]
+    if figure.gpus_basis:
+        lines.append(f"{phrases.gpus_long(job.row, view)} · {view.t('gpus_basis.' + figure.gpus_basis)}")
+    if figure.peak_flops is not None:
+        dtype = " · ".join(part for part in (figure.dtype, figure.dtype_basis) if part)
+        peak = wording.si(figure.peak_flops, "FLOP/s")
+        lines.append(" · ".join(p for p in (figure.gpu_model, peak, dtype, figure.peak_source) if p))
+    if figure.window_start_seconds is not None:
+        start, end = (
+            wording.moment(t, zone) for t in (figure.window_start_seconds, figure.window_end_seconds)
+        )
+        lines.append(view.t("job.window", steps=figure.steps, start=start, end=end))
+    if figure.palm_ratio is not None:
+        lines.append(view.t("job.palm_line", value=wording.percent(figure.palm_ratio)))
+    if figure.reported_ratio is not None:
+        lines.append(view.t("job.reported_line", value=wording.percent(figure.reported_ratio)))
+    return lines
+
+
+def shape(job: Job, view: View) -> Component:
+    """The model's shape as it was found."""
+    if not job.shape:
+        return html.P(view.t("job.shape_unknown"), className="muted")
+    items = [html.Div([html.Dt(name), html.Dd(_plain(value))]) for name, value in job.shape.items()]
+    return html.Dl(items, className="shape")
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return wording.UNKNOWN
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def legend(job: Job, view: View) -> Component:
+    """The classes of the job's ledger with their colours, hours and shares: the strip's key and its sum."""
+    capacity = job.ledger.capacity_gpu_milliseconds
+    items = [
+        html.Span(
+            [
+                html.Span(className=f"key sb-{amount.name.replace('_', '-')}"),
+                html.Span(view.t(f"class.{amount.name}")),
+                html.B(wording.percent(amount.gpu_milliseconds / capacity, 0)),
+            ],
+            title=f"{wording.hours(amount.gpu_milliseconds)} {view.t('unit.gpu_hours')}",
+        )
+        for amount in job.ledger.classes
+        if capacity > 0 and amount.gpu_milliseconds > 0
+    ]
+    return html.Div(items, className="keys")
