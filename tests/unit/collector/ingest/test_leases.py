@@ -1,0 +1,93 @@
+from flopwatch import wire
+from flopwatch_collector.ingest.directory import Directory
+from flopwatch_collector.model import LeaseRecord
+from tests.integration.collector.batches import NOW, MemoryControl, batch, device, slurm, step
+
+TWO = (device("A"), device("B", "0000:3d:00.0"))
+
+
+def leases(*batches: wire.Batch) -> list[LeaseRecord]:
+    fleet = Directory(MemoryControl(), lambda: NOW)
+    for each in batches:
+        fleet.resolve(each, each.sampled_at_seconds)
+    return list(fleet.state().leases.values())
+
+
+def test_a_schedulers_lease_is_taken_by_its_own_clock_cut_to_the_second() -> None:
+    told = wire.Lease(
+        lease_id="77",
+        job="slurm:77",
+        gpus=("A", "B"),
+        source="slurm",
+        start_seconds=NOW - 99.7,
+        end_seconds=NOW - 1.2,
+    )
+
+    (lease,) = leases(batch(gpus=TWO, jobs=(slurm(),), leases=(told,)))
+
+    assert (lease.start_seconds, lease.end_seconds, lease.source) == (NOW - 100, NOW - 2, "slurm")
+    assert lease.gpus == (1, 2)
+
+
+def test_one_lease_over_two_nodes_holds_the_gpus_of_both() -> None:
+    def told(gpu: str) -> wire.Lease:
+        return wire.Lease(lease_id="77", job="slurm:77", gpus=(gpu,), source="slurm", start_seconds=NOW)
+
+    found = leases(
+        batch("n1", gpus=(device("A"),), jobs=(slurm(),), leases=(told("A"),)),
+        batch("n2", gpus=(device("B"),), jobs=(slurm(),), leases=(told("B"),)),
+    )
+
+    assert [(lease.job, lease.gpus) for lease in found] == [(1, (1,)), (1, (2,))]
+
+
+def test_gpus_the_scheduler_gave_are_leased_also_those_not_in_use() -> None:
+    (lease,) = leases(
+        batch(gpus=TWO, jobs=(slurm(gpus=("A",), leased_gpus=("A", "B"), start_time_seconds=NOW - 5.5),))
+    )
+
+    assert (lease.source, lease.gpus, lease.start_seconds) == ("slurm", (1, 2), NOW - 6)
+
+
+def test_an_instrumented_job_without_scheduler_holds_its_gpus_at_once() -> None:
+    job = wire.JobSighting(ref="pid:1", gpus=("A",), start_time_seconds=NOW - 3)
+
+    (lease,) = leases(batch(gpus=TWO, jobs=(job,), steps=(step(1, "pid:1", source="sdk"),)))
+
+    assert (lease.source, lease.gpus, lease.start_seconds) == ("registration", (1,), NOW - 3)
+
+
+def test_a_compute_process_is_a_lease_from_its_start_once_it_is_300_seconds_old() -> None:
+    job = wire.JobSighting(ref="pid:1", gpus=("A",), start_time_seconds=NOW)
+
+    young = leases(batch(at=NOW + 300, gpus=TWO, jobs=(job,)))
+    (old,) = leases(batch(at=NOW + 301, gpus=TWO, jobs=(job,)))
+
+    assert young == []
+    assert (old.source, old.start_seconds, old.end_seconds) == ("process", NOW, None)
+
+
+def test_a_lease_from_use_ends_with_its_processes() -> None:
+    job = wire.JobSighting(ref="pid:1", gpus=("A",), start_time_seconds=NOW - 1000)
+    ended = wire.JobSighting(ref="pid:1", gpus=(), start_time_seconds=NOW - 1000, end_time_seconds=NOW + 20.9)
+
+    (lease,) = leases(batch(gpus=TWO, jobs=(job,)), batch(at=NOW + 30, jobs=(ended,)))
+
+    assert (lease.gpus, lease.end_seconds) == ((1,), NOW + 20)
+
+
+def test_a_lease_from_use_ends_when_the_node_names_the_job_no_more() -> None:
+    job = wire.JobSighting(ref="pid:1", gpus=("A",), start_time_seconds=NOW - 1000)
+
+    (lease,) = leases(batch(gpus=TWO, jobs=(job,)), batch(at=NOW + 400))
+
+    assert lease.end_seconds == NOW
+
+
+def test_a_schedulers_own_lease_takes_the_place_of_a_derived_one() -> None:
+    job = slurm(gpus=("A",), leased_gpus=("A",), start_time_seconds=NOW - 50)
+    told = wire.Lease(lease_id="77", job="slurm:77", gpus=("A",), source="slurm", start_seconds=NOW - 60)
+
+    found = leases(batch(gpus=TWO, jobs=(job,)), batch(at=NOW + 10, jobs=(job,), leases=(told,)))
+
+    assert [lease.lease_id for lease in found if lease.end_seconds is None] == ["77@1:1"]
