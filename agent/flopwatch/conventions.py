@@ -235,7 +235,8 @@ _ALL = (
         attention="full", embeddings="excluded", source="Korthikanti et al. 2022, arXiv 2205.05198", count=korthikanti,
     ),
     Convention(
-        name="eq3", formula="96*L*h^2*(1 + s/6h + V/16Lh), recompute included, for multi-head attention and an MLP of 4h",
+        name="eq3",
+        formula="96*L*h^2*(1 + s/6h + V/16Lh), recompute included, for multi-head attention and an MLP of 4h",
         attention="full", embeddings="excluded", source="Megatron-LM 2021, arXiv 2104.04473, equation 3",
         count=megatron_2021, counts_recompute=True,
     ),
@@ -247,9 +248,9 @@ _ALL = (
         attention="causal", embeddings="included", source="veRL flops_counter", count=verl,
     ),
     Convention(
-        name="torch_flash", formula="6*W + 14*L*H*d*s: a flash kernel's backward counts 2.5 forwards",
+        name="torch_flash", formula="6*(W + router) + 14*L*H*d*s: a flash kernel's backward counts 2.5 forwards",
         attention="full", embeddings="excluded", source="torch FlopCounterMode on CUDA; counts what runs",
-        count=exact(Counting(full_attention=True, padded_vocab=False, core_passes=3.5)), counts_recompute=True,
+        count=exact(Counting(full_attention=True, padded_vocab=False, router=True, core_passes=3.5)), counts_recompute=True,
     ),
     Convention(
         name="six_n", formula="6*N", attention="none", embeddings="included", source="arXiv 2001.08361", count=six_n,
