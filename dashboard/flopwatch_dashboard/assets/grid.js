@@ -19,6 +19,7 @@
 
   window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
     percent: (value) => (known(value) ? (value * 100).toFixed(1) + "%" : NONE),
+    mfu: (data) => (known(data.mfu) ? (data.short ? "▼ " : "") + (data.mfu * 100).toFixed(1) + "%" : NONE),
     hours: (value) => (known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: value < 10 ? 1 : 0 }) : NONE),
     count: (value) => (known(value) ? value.toLocaleString("en-US") : NONE),
     localeText: (params) => (chinese() && ZH[params.key]) || params.defaultValue,
@@ -38,7 +39,7 @@
     const values = props.value || [];
     const numbers = values.filter(known);
     if (numbers.length < 2) { return e("span", { className: "muted" }, NONE); }
-    const w = 84, h = 22, high = Math.max(...numbers) || 1, low = Math.min(0, ...numbers);
+    const w = 74, h = 22, high = Math.max(...numbers) || 1, low = Math.min(0, ...numbers);
     const x = (i) => ((i * w) / (values.length - 1)).toFixed(1);
     const y = (v) => (h - 2 - ((v - low) / (high - low || 1)) * (h - 4)).toFixed(1);
     const lines = runs(values).map((part, key) => e("polyline", {

@@ -23,6 +23,8 @@ THEME = (
     "columnBorder: false, browserColorScheme: 'dark'}, 'dark')"
 )
 """The tokens of ``theme`` in AG Grid's own words; the mode follows ``data-ag-theme-mode`` of the body."""
+SHORT = {"mfu-short": "params.data.short"}
+"""Below the target: said by a triangle and a colour."""
 TEXT, NUMBER = "agTextColumnFilter", "agNumberColumnFilter"
 
 
@@ -52,20 +54,20 @@ def grid() -> Component:
 def columns(status: Status, view: View) -> list[dict[str, Any]]:
     """The columns in the reader's language; the first stays in sight, money only where there is a price."""
     defs = [
-        _column("name", view, "col.job", 172, cellRenderer="FlopwatchJob", pinned="left"),
-        _column("state", view, "col.state", 122, cellRenderer="FlopwatchState"),
-        _number("gpus", view, "col.gpus", 92, shows="params.data.gpus_text", tooltipField="gpus_hint"),
-        _number("mfu", view, "col.mfu", 76, shows="percent(params.value)"),
-        _column("basis", view, "col.basis", 112, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
-        _number("wall", view, "col.wall_mfu", 86, shows="percent(params.value)"),
+        _column("name", view, "col.job", 150, cellRenderer="FlopwatchJob", pinned="left"),
+        _column("state", view, "col.state", 134, cellRenderer="FlopwatchState"),
+        _number("gpus", view, "col.gpus", 88, shows="params.data.gpus_text", tooltipField="gpus_hint"),
+        _number("mfu", view, "col.mfu", 80, shows="mfu(params.data)", cellClassRules=SHORT),
+        _column("basis", view, "col.basis", 104, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
+        _number("wall", view, "col.wall_mfu", 80, shows="percent(params.value)"),
         _number(
-            "target", view, "col.target", 104, shows="params.data.target_text", tooltipField="target_hint"
+            "target", view, "col.target", 96, shows="params.data.target_text", tooltipField="target_hint"
         ),
-        _column("trend", view, "col.trend", 108, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
-        _number("kernel", view, "col.kernel", 92, shows="percent(params.value)"),
-        _number("tensor", view, "col.tensor", 92, shows="percent(params.value)"),
-        _number("waste", view, "col.waste", 100, shows="hours(params.value)"),
-        _column("cause", view, "col.cause", 176, cellRenderer="FlopwatchCause", tooltipField="cause"),
+        _column("trend", view, "col.trend", 96, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
+        _number("kernel", view, "col.kernel", 84, shows="percent(params.value)"),
+        _number("tensor", view, "col.tensor", 84, shows="percent(params.value)"),
+        _number("waste", view, "col.waste", 90, shows="hours(params.value)"),
+        _column("cause", view, "col.cause", 164, cellRenderer="FlopwatchCause", tooltipField="cause"),
         _column("user", view, "col.user", 80),
         _column("model", view, "col.model", 150),
         _column("kind", view, "col.kind", 90),
@@ -76,7 +78,7 @@ def columns(status: Status, view: View) -> list[dict[str, Any]]:
         _column("cluster", view, "col.cluster", 100),
     ]
     if status.price_per_gpu_hour is not None:
-        defs.insert(11, _number("money", view, "col.money", 96, shows="params.data.money_text"))
+        defs.insert(11, _number("money", view, "col.money", 82, shows="params.data.money_text"))
     return defs
 
 

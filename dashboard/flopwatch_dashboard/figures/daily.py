@@ -27,7 +27,7 @@ def daily(fleet: Fleet, view: View) -> frame.Figure:
         margin={
             "l": view.font_px * 3.4,
             "r": view.font_px * (7.4 if view.lang == "en" else 6.4),
-            "t": 8,
+            "t": view.font_px * 0.8,
             "b": view.font_px * 2.1,
         },
         barmode="stack",

@@ -65,7 +65,7 @@ def layout(view: View, **changes: Any) -> dict[str, Any]:
         "font": {"family": FONTS, "size": size, "color": palette["text"]},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": size * 3.4, "r": 10, "t": 8, "b": size * 2.1},
+        "margin": {"l": size * 3.4, "r": 10, "t": size * 0.8, "b": size * 2.1},
         "showlegend": False,
         "hovermode": "x unified",
         "hoverlabel": {

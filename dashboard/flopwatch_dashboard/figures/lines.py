@@ -62,7 +62,12 @@ def ratios(
         "data": [_trace(series, line, zone_name, view) for line in known],
         "layout": frame.layout(
             view,
-            margin={"l": view.font_px * 3.4, "r": _right(view), "t": 8, "b": view.font_px * 2.1},
+            margin={
+                "l": view.font_px * 3.4,
+                "r": _right(view),
+                "t": view.font_px * 0.8,
+                "b": view.font_px * 2.1,
+            },
             xaxis={**frame.time_axis(view), **_window(series, view, zone_name)},
             yaxis=frame.percent_axis(top),
             shapes=[]
@@ -81,12 +86,16 @@ def amounts(
     if not known:
         return frame.empty(view, view.t("series.no_data"))
     axis = {"rangemode": "tozero", "tickformat": "~s", "nticks": 5}
-    second = frame.percent_axis() | {"overlaying": "y", "side": "right", "showgrid": False, "visible": False}
+    size, right = view.font_px, any(line.second_axis for line in known)
+    second = {
+        **frame.percent_axis(), "overlaying": "y", "side": "right", "showgrid": False, "zeroline": False,
+        "fixedrange": True, "tickfont": {"color": view.palette["muted"], "size": size},
+    }  # fmt: skip
     return {
         "data": [_trace(series, line, zone_name, view) for line in known],
         "layout": frame.layout(
             view,
-            margin={"l": view.font_px * 4, "r": 10, "t": view.font_px * 2.2, "b": view.font_px * 2.1},
+            margin={"l": size * 4, "r": size * 3.4 if right else 10, "t": size * 2.2, "b": size * 2.1},
             xaxis={**frame.time_axis(view), **_window(series, view, zone_name)},
             yaxis=axis,
             yaxis2=second,

@@ -47,7 +47,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
         "fall-aria": waterfall.description(fleet.ledger_today, view),
         "activity": lines.activity(fleet.series, target, zone, view),
         "activity-aria": _activity_words(fleet, view),
-        "top": tables.top_jobs(fleet.top_jobs, view, 6 if view.height < 900 else 9),
+        "top": tables.top_jobs(fleet.top_jobs, view, 6 if view.kiosk or view.height < 900 else 9),
         "alerts": tables.alert_list(fleet.alerts, fleet.status.now_seconds, view),
     }
     return {**shown, **_heads(fleet, view)}
