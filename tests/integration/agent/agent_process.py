@@ -1,0 +1,155 @@
+"""A real agent process, and a collector's ingest endpoint that answers as a test wants."""
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(read: Callable[[], T], seconds: float = 20.0) -> T:
+    """The first true answer; fails when none came in time."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = read()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"not within {seconds} s: {read}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Request:
+    headers: Mapping[str, str]
+    batch: dict[str, Any]
+
+
+@dataclass
+class FakeCollector:
+    """Takes batches on a port of its own; ``answers`` are given first, then 202."""
+
+    requests: list[Request] = field(default_factory=list)
+    answers: list[tuple[int, Mapping[str, str], str]] = field(default_factory=list)
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        self._server: ThreadingHTTPServer | None = None
+        self.start()
+
+    def start(self) -> None:
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = gzip.decompress(self.rfile.read(int(self.headers["Content-Length"])))
+                collector.requests.append(Request(dict(self.headers.items()), json.loads(body)))
+                status, headers, text = collector.answers.pop(0) if collector.answers else (202, {}, "")
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def batches(self) -> list[dict[str, Any]]:
+        return [request.batch for request in list(self.requests)]
+
+    def all(self, name: str) -> list[dict[str, Any]]:
+        return [item for batch in self.batches for item in batch.get(name, ())]
+
+
+@dataclass
+class Agent:
+    """One agent process; settings are given by environment."""
+
+    folder: Path
+    environment: dict[str, str]
+    popen: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> "Agent":
+        inherited = {
+            key: value for key, value in os.environ.items() if not key.startswith(("FLOPWATCH_", "SLURM_"))
+        }
+        self.log = self.folder / "agent.log"
+        with self.log.open("ab") as sink:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "flopwatch_agent", "--config", str(self.folder / "none.toml")],
+                env={**inherited, **self.environment},
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
+        return self
+
+    def stop(self, seconds: float = 10.0) -> int:
+        assert self.popen is not None
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGTERM)
+            try:
+                self.popen.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        return self.popen.returncode
+
+    def kill(self) -> None:
+        assert self.popen is not None
+        self.popen.kill()
+        self.popen.wait(5)
+
+    def output(self) -> str:
+        return self.log.read_text()
+
+    @property
+    def port(self) -> int:
+        match = re.findall(r"metrics at [\d.]+:(\d+)", self.output())
+        return int(match[-1]) if match else 0
+
+    def metrics(self) -> dict[str, float]:
+        """The exposition by series; empty while the agent does not answer."""
+        if not self.port:
+            return {}
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as response:
+                text = response.read().decode()
+        except (OSError, urllib.error.URLError):
+            return {}
+        rows = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+        return {name: float(value) for name, _, value in rows}
+
+    def has(self, series: str, value: float | None = None) -> bool:
+        found = self.metrics().get(series)
+        return found is not None and (value is None or found == value)
