@@ -1,0 +1,214 @@
+"""``Accounting``: final windows are written once, the newest time is recomputed, the past is filled in.
+
+Everything that a page shows of GPU time, money or utilisation is read from here.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from flopwatch import query
+from flopwatch_collector.bookkeeping.history import History
+from flopwatch_collector.bookkeeping.prices import Prices
+from flopwatch_collector.bookkeeping.window import Computed, Windows
+from flopwatch_collector.compute import classes, days
+from flopwatch_collector.compute.breakeven import verdict
+from flopwatch_collector.compute.buckets import WINDOW_SECONDS
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.ledger import joined
+from flopwatch_collector.compute.mfu import JobBasis, step_figure
+from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, empty_rollup
+from flopwatch_collector.compute.timeline import JobTimeline
+from flopwatch_collector.model import Columns, Fleet, FleetState
+from flopwatch_collector.store.port import Control, Store
+
+HORIZON_SECONDS = 660.0
+"""Younger time is provisional: the longest usual hang threshold, which exceeds the idle grace, and a minute."""
+FIGURE_LOOKBACK_SECONDS = 7200.0
+
+
+class Accounting:
+    """The ledger, rollups, days and figures of a fleet. Reads are safe from any thread while ``tick`` runs."""
+
+    def __init__(
+        self,
+        store: Store,
+        control: Control,
+        fleet: Fleet,
+        *,
+        time_zone: str = "UTC",
+        prices: Prices | None = None,
+    ) -> None:
+        self._fleet = fleet
+        self._zone = ZoneInfo(time_zone)
+        self._prices = prices or Prices()
+        self._windows = Windows(store, control)
+        self._history = History(store, control, self._zone)
+        self._lock = threading.Lock()
+        self._now = 0.0
+        self._edge = 0.0
+        self._provisional = Computed.nothing()
+        self._figures: tuple[int, dict[int, query.MfuFigure]] = (-1, {})
+
+    def tick(self, now: float) -> None:
+        """Bring everything up to ``now``: write what became final, recompute the rest, fill in some history."""
+        state = self._fleet.state()
+        edge = float((now - HORIZON_SECONDS) // WINDOW_SECONDS * WINDOW_SECONDS)
+        self._history.work(now, edge, lambda start, end: self._windows.compute(state, start, end, now))
+        begin = self._history.begin_seconds(now)
+        provisional = Computed.nothing()
+        if begin is not None:
+            provisional = self._windows.compute(state, max(edge, begin), now, now)
+            self._history.compare(edge, self._windows.newly_late(edge))
+        figures = self._make_figures(provisional)
+        with self._lock:
+            self._now, self._edge = now, edge
+            self._provisional = provisional
+            self._figures = (state.generation, figures)
+
+    def late(self, start: float, end: float) -> None:
+        """Data of this time arrived late: its final windows are to be computed again."""
+        self._history.mark(start, end)
+
+    def progress(self) -> float | None:
+        """Share of the history that is computed; None when none is outstanding."""
+        return self._history.progress()
+
+    @property
+    def provisional_from_seconds(self) -> float | None:
+        """From when on ledger rows may still change; None before the first tick."""
+        with self._lock:
+            return self._edge or None
+
+    def ledger_rows(
+        self, start: float, end: float, *, cluster: str | None = None, job: int | None = None
+    ) -> Columns:
+        """Ledger rows of the windows that begin in the interval, the running one included.
+
+        Columns ``buckets.LEDGER_COLUMNS``; of closed days that lie inside, one row a day may stand for many
+        windows (``ts`` is then the day's start).
+        """
+        with self._lock:
+            edge, provisional = self._edge, self._provisional.ledger
+        kept = self._history.ledger(start, min(end, edge)) if edge else joined([])
+        inside = (provisional["ts"] >= start) & (provisional["ts"] < end)
+        rows = joined([kept, take(provisional, inside)])
+        chosen = np.ones(rows["ts"].size, dtype=np.bool_)
+        if cluster is not None:
+            nodes = [node.number for node in self._fleet.state().nodes.values() if node.cluster == cluster]
+            chosen &= np.isin(rows["node"], np.array(nodes, dtype=np.int64))
+        if job is not None:
+            chosen &= rows["job"] == job
+        return take(rows, chosen)
+
+    def answer(
+        self, start: float, end: float, *, cluster: str | None = None, job: int | None = None
+    ) -> query.Ledger:
+        """The ledger of the interval with its classes, money and ratios."""
+        rows = self.ledger_rows(start, end, cluster=cluster, job=job)
+        since = self.provisional_from_seconds
+        provisional = since if since is not None and since < end else None
+        return classes.to_answer(rows, self._prices.price_per_gpu_hour, start, end, provisional)
+
+    def days(self, now: float, n: int = 30, cluster: str | None = None) -> tuple[query.Day, ...]:
+        """The last ``n`` local calendar days, oldest first, today last."""
+        result = []
+        for day, start, end in days.borders(now, n, self._zone):
+            rows = self.ledger_rows(start, end, cluster=cluster)
+            complete = end <= self._edge and self._history.complete(start, end)
+            result.append(days.day_answer(day, rows, complete=complete))
+        return tuple(result)
+
+    def verdict(self, now: float, cluster: str | None = None) -> query.Verdict:
+        """The fleet against its line over the last 90 days; the mean is of the last 30."""
+        return verdict(
+            self.days(now, 90, cluster),
+            line_ratio=self._prices.line_ratio,
+            line_source=self._prices.line_source,
+            price=self._prices.price_per_gpu_hour,
+        )
+
+    def today_start(self, now: float) -> float:
+        """Epoch seconds of the local day's start."""
+        return days.day_start(days.day_of(now, self._zone), self._zone)
+
+    def job_rollups(
+        self, start: float, end: float, jobs: Iterable[int] | None = None, *, hourly: bool = False
+    ) -> Columns:
+        """Rollup rows of jobs (``rollup.ROLLUP_COLUMNS``) of windows that begin in the interval.
+
+        ``hourly``: closed hours as one row each, the rest by five minutes.
+        """
+        wanted = None if jobs is None else sorted(jobs)
+        with self._lock:
+            edge, provisional = self._edge, self._provisional.rollup
+        parts = (
+            [self._history.rollups(start, min(end, edge), wanted, hourly=hourly)]
+            if edge
+            else [empty_rollup()]
+        )
+        inside = (provisional["ts"] >= start) & (provisional["ts"] < end)
+        if wanted is not None:
+            inside &= np.isin(provisional["job"], np.array(wanted, dtype=np.int64))
+        parts.append(take(provisional, inside))
+        return {name: np.concatenate([part[name] for part in parts]) for name in ROLLUP_COLUMNS}
+
+    def timeline(self, job: int, start: float, end: float, now: float) -> JobTimeline | None:
+        """The timeline of a job over an interval; None when there is no such job."""
+        state = self._fleet.state()
+        if job not in state.jobs:
+            return None
+        return self._windows.timelines(state, [job], (start, end), now).get(job)
+
+    def basis(self, job: int) -> JobBasis | None:
+        """What the job's MFU is made from; None when there is no such job."""
+        state = self._fleet.state()
+        return self._windows.basis(state, job) if job in state.jobs else None
+
+    def newest(self) -> tuple[float, Computed]:
+        """When the newest tick was, and what it computed of the time that is still provisional."""
+        with self._lock:
+            return self._now, self._provisional
+
+    def figures(self, now: float) -> Mapping[int, query.MfuFigure]:
+        """Step MFU of every running job, as of the newest tick; ``now`` before the first one computes it."""
+        with self._lock:
+            generation, figures = self._figures
+        if generation < 0:
+            self.tick(now)
+            with self._lock:
+                figures = self._figures[1]
+        return figures
+
+    def figure(self, job: int, now: float) -> query.MfuFigure | None:
+        """Step MFU of any job, also an ended one; None when there is no such job."""
+        with self._lock:
+            known = self._figures[1].get(job)
+        return known if known is not None else self._late_figure(self._fleet.state(), job, now)
+
+    def _late_figure(self, state: FleetState, job: int, now: float) -> query.MfuFigure | None:
+        record = state.jobs.get(job)
+        if record is None:
+            return None
+        until = min(now, (record.end_seconds or record.last_seen_seconds or now) + 1.0)
+        lines = self._windows.timelines(state, [job], (until - FIGURE_LOOKBACK_SECONDS, until), now)
+        return step_figure(lines[job], self._windows.basis(state, job))
+
+    def _make_figures(self, computed: Computed) -> dict[int, query.MfuFigure]:
+        return {
+            number: step_figure(computed.timelines[number], basis)
+            for number, basis in computed.bases.items()
+            if number in computed.timelines
+        }
+
+    def stretches_of(self, job: int, start: float, end: float, now: float) -> tuple[query.Stretch, ...]:
+        """The buckets a job was in, in order of time, for its state strip."""
+        state = self._fleet.state()
+        return self._windows.strip(state, job, (start, end), now) if job in state.jobs else ()
+
+    def with_prices(self, prices: Prices) -> None:
+        """Use other prices from now on."""
+        self._prices = replace(prices)

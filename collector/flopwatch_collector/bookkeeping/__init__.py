@@ -1,0 +1,1 @@
+"""The books behind the accounting: windows computed, kept, closed, and computed again."""

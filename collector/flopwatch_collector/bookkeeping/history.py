@@ -1,0 +1,215 @@
+"""Final windows: which are done, which are outstanding or wrong, and what was kept of them."""
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from flopwatch_collector.bookkeeping.closing import Closing
+from flopwatch_collector.bookkeeping.window import Computed
+from flopwatch_collector.compute.buckets import LEDGER_COLUMNS, WINDOW_SECONDS, empty_rows
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.ledger import joined
+from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, empty_rollup
+from flopwatch_collector.model import Columns
+from flopwatch_collector.store.port import Control, RollupKind, Store
+
+KIND = "accounting_late"
+CHUNK_WINDOWS = 288
+"""Most windows computed at once: a day's."""
+BACKLOG_WINDOWS = 24
+"""So many windows outstanding are history that is being filled in."""
+CHUNKS_A_TICK = 1
+REACH_SECONDS = 90 * 86_400.0
+"""Older time is not computed any more."""
+AUDIT_WINDOWS = 24
+Compute = Callable[[float, float], Computed]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LateStretch:
+    """Time whose final windows are to be computed again, as it is kept."""
+
+    start_seconds: float
+    end_seconds: float
+
+
+class History:
+    """The persisted windows. One thread works; reads may come from any."""
+
+    def __init__(self, store: Store, control: Control, zone: ZoneInfo) -> None:
+        self._store = store
+        self._control = control
+        self._closing = Closing(store, zone)
+        self._lock = threading.RLock()
+        self._late = dict(control.load(KIND, LateStretch))
+        self._done: set[int] | None = None
+        self._begin: float | None = None
+        self._counts: dict[float, int] = {}
+        self._outstanding = 0
+        self._total = 0
+        self._cache: dict[tuple[object, ...], Columns] = {}
+
+    def begin_seconds(self, now: float) -> float | None:
+        """Start of the first window there are data for; None without any."""
+        first = self._store.first_sample_seconds()
+        if first is None:
+            return None
+        begin = math.floor(max(first, now - REACH_SECONDS) / WINDOW_SECONDS) * float(WINDOW_SECONDS)
+        with self._lock:
+            self._begin = begin
+        return begin
+
+    def work(self, now: float, edge: float, compute: Compute) -> None:
+        """Compute the newest outstanding final windows, then a piece of the older ones and of wrong ones."""
+        begin = self.begin_seconds(now)
+        if begin is None or edge <= begin:
+            return
+        done = self._known_done(begin, edge)
+        self._redo(edge, begin, compute)
+        first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
+        missing = sorted(set(range(first, last)) - done, reverse=True)
+        for chunk in _runs(missing)[:CHUNKS_A_TICK]:
+            self._put(
+                chunk, compute(chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS))
+            )
+            done.update(chunk)
+        with self._lock:
+            self._outstanding = len(missing) - sum(map(len, _runs(missing)[:CHUNKS_A_TICK]))
+            self._total = last - first
+            counts = {window * float(WINDOW_SECONDS) for window in range(last - AUDIT_WINDOWS, last)}
+            self._counts = {ts: count for ts, count in self._counts.items() if ts in counts}
+        self._closing.close(begin, edge, self.complete)
+
+    def _known_done(self, begin: float, edge: float) -> set[int]:
+        if self._done is None:
+            known = self._store.done_windows("ledger5m", begin - REACH_SECONDS, edge)
+            rolled = self._store.done_windows("job5m", begin - REACH_SECONDS, edge)
+            self._done = {int(start) // WINDOW_SECONDS for start in known & rolled}
+        return self._done
+
+    def _put(self, windows: list[int], computed: Computed) -> None:
+        starts = [window * float(WINDOW_SECONDS) for window in windows]
+        self._store.put_windows("ledger5m", starts, computed.ledger)
+        self._store.put_windows("job5m", starts, computed.rollup)
+        with self._lock:
+            self._counts.update({ts: computed.sample_counts.get(ts, 0) for ts in starts})
+            self._cache.clear()
+
+    def _redo(self, edge: float, begin: float, compute: Compute) -> None:
+        """Compute one wrong stretch again, at most a chunk of it."""
+        with self._lock:
+            pending = sorted(self._late.items(), key=lambda item: -item[1].end_seconds)
+        for key, late in pending[:1]:
+            first = math.floor(max(late.start_seconds, begin) / WINDOW_SECONDS)
+            last = math.ceil(min(late.end_seconds, edge) / WINDOW_SECONDS)
+            chunk = list(range(max(first, last - CHUNK_WINDOWS), last))
+            if chunk:
+                start, end = chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS)
+                self._put(chunk, compute(start, end))
+                self._closing.reopen(start, end)
+            self._forget(key, late, first, chunk[0] if chunk else first)
+
+    def _forget(self, key: str, late: LateStretch, first: int, reached: int) -> None:
+        with self._lock:
+            if reached > first:
+                rest = LateStretch(
+                    start_seconds=late.start_seconds, end_seconds=reached * float(WINDOW_SECONDS)
+                )
+                self._late[key] = rest
+                self._control.save(KIND, {key: rest})
+            else:
+                self._late.pop(key, None)
+                self._control.delete(KIND, [key])
+
+    def mark(self, start: float, end: float) -> None:
+        """Have the final windows of a stretch computed again."""
+        first = math.floor(start / WINDOW_SECONDS) * float(WINDOW_SECONDS)
+        key = f"{first:.0f}"
+        with self._lock:
+            old = self._late.get(key)
+            until = max(end, old.end_seconds if old else end)
+            if old is not None and until == old.end_seconds:
+                return
+            self._late[key] = LateStretch(start_seconds=first, end_seconds=until)
+            self._control.save(KIND, {key: self._late[key]})
+
+    def compare(self, edge: float, wrong: list[tuple[float, float]]) -> None:
+        """Mark stretches known to be wrong, and recent windows whose samples have become more."""
+        for start, end in wrong:
+            self.mark(start, end)
+        with self._lock:
+            counts = dict(self._counts)
+        if not counts:
+            return
+        found = self._store.job_series(min(counts), edge, float(WINDOW_SECONDS))
+        seen: dict[float, int] = {}
+        for ts, samples in zip(found["ts"], found["samples"], strict=True):
+            seen[float(ts)] = seen.get(float(ts), 0) + int(samples)
+        for ts, count in counts.items():
+            if seen.get(ts, 0) > count:
+                self.mark(ts, ts + WINDOW_SECONDS)
+
+    def progress(self) -> float | None:
+        """Share of final windows that are computed; None when hardly any is outstanding."""
+        with self._lock:
+            if self._outstanding < BACKLOG_WINDOWS or not self._total:
+                return None
+            return 1.0 - self._outstanding / self._total
+
+    def complete(self, start: float, end: float) -> bool:
+        """Whether all windows of an interval are computed."""
+        with self._lock:
+            done, begin = self._done or set(), self._begin
+        if begin is None or end <= begin:
+            return False
+        first = int(max(start, begin)) // WINDOW_SECONDS
+        return all(window in done for window in range(first, math.ceil(end / WINDOW_SECONDS)))
+
+    def ledger(self, start: float, end: float) -> Columns:
+        """Ledger rows kept of the interval: closed days inside it by day, the rest by window."""
+        parts = []
+        for kind, first, last in self._closing.pieces("ledger1d", "ledger5m", start, end):
+            rows = self._read(kind, first, last, None)
+            parts.append({name: rows[name] for name in LEDGER_COLUMNS} if rows else empty_rows())
+        return joined(parts)
+
+    def rollups(self, start: float, end: float, jobs: list[int] | None, *, hourly: bool) -> Columns:
+        """Rollup rows kept of the interval."""
+        pieces: Iterable[tuple[RollupKind, float, float]] = [("job5m", start, end)]
+        if hourly:
+            pieces = self._closing.pieces("job1h", "job5m", start, end)
+        parts = [self._read(kind, first, last, jobs) for kind, first, last in pieces]
+        tables = [part for part in parts if part and part["ts"].size] or [empty_rollup()]
+        return {name: np.concatenate([part[name] for part in tables]) for name in ROLLUP_COLUMNS}
+
+    def _read(self, kind: RollupKind, start: float, end: float, jobs: list[int] | None) -> Columns:
+        if end <= start:
+            return {}
+        key = (kind, start, end, tuple(jobs) if jobs is not None else None)
+        with self._lock:
+            cached = self._cache.get(key)
+        if cached is not None:
+            return cached
+        rows = self._store.windows(kind, start, end, jobs=jobs)
+        if rows:
+            rows = take(rows, (rows["ts"] >= start) & (rows["ts"] < end))
+        with self._lock:
+            if len(self._cache) > 256:
+                self._cache.clear()
+            self._cache[key] = rows
+        return rows
+
+
+def _runs(missing: list[int]) -> list[list[int]]:
+    """Consecutive windows, newest chunk first, each ascending and at most a chunk long."""
+    result: list[list[int]] = []
+    for window in missing:
+        if result and result[-1][-1] == window + 1 and len(result[-1]) < CHUNK_WINDOWS:
+            result[-1].append(window)
+        else:
+            result.append([window])
+    return [run[::-1] for run in result]

@@ -1,0 +1,242 @@
+"""From the store and the fleet's state to ledger rows and rollups of a stretch of time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from flopwatch import query
+from flopwatch_collector.bookkeeping.memo import Memos
+from flopwatch_collector.compute import hang
+from flopwatch_collector.compute.buckets import BUCKETS, WINDOW_SECONDS, empty_rows
+from flopwatch_collector.compute.classes import CLASS_OF
+from flopwatch_collector.compute.devices import devices_of
+from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
+from flopwatch_collector.compute.inputs import JobWork, LedgerInputs, LedgerPolicy
+from flopwatch_collector.compute.job_state import KINDS, silences, stretches
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.ledger import account, outcomes, run_until
+from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
+from flopwatch_collector.compute.rollup import MEANS, empty_rollup, job_rollup
+from flopwatch_collector.compute.runs import join
+from flopwatch_collector.compute.timeline import JobTimeline, timeline_after
+from flopwatch_collector.model import Columns, FleetState, JobRecord, LeaseRecord
+from flopwatch_collector.store.port import Control, Store
+
+STEP_LOOK_SECONDS = 7200.0
+"""How far around a stretch steps are read: records that cover its borders, and sessions that went back."""
+FAR_SECONDS = 14 * 86_400.0
+SAMPLE_COLUMNS = tuple(
+    name
+    for name in dict.fromkeys((*STATE_SAMPLES, *hang.EVIDENCE_SAMPLES, *MEANS))
+    if name not in {"ts", "gpu"}
+)
+DECLARING = ("drain", "maintenance", "spare", "health")
+LONGEST_INTERVAL_SECONDS = 900.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Computed:
+    """What a stretch of time came to."""
+
+    ledger: Columns
+    rollup: Columns
+    timelines: Mapping[int, JobTimeline]
+    bases: Mapping[int, JobBasis]
+    sample_counts: Mapping[float, int]
+    """Samples read by window, to notice late ones."""
+
+    @classmethod
+    def nothing(cls) -> "Computed":
+        """No time at all."""
+        return cls(ledger=empty_rows(), rollup=empty_rollup(), timelines={}, bases={}, sample_counts={})
+
+
+class Windows:
+    """Computes stretches of time from what the store has. One thread computes; timelines may be read from any."""
+
+    def __init__(self, store: Store, control: Control, policy: LedgerPolicy | None = None) -> None:
+        self._store = store
+        self._memos = Memos(control)
+        self._policy = policy or LedgerPolicy()
+        self._seen: dict[int, Columns] = {}
+        self._late: list[tuple[float, float]] = []
+
+    def compute(self, state: FleetState, start: float, end: float, now: float) -> Computed:
+        """Ledger rows and rollups of ``start`` to ``end``."""
+        until = min(end, now)
+        if until <= start:
+            return Computed.nothing()
+        inputs, bases = self._inputs(state, (start, until), now)
+        rows = account(inputs, start, until)
+        for job in self._memos.learn(inputs.timelines):
+            self._note_rewind(state, inputs.timelines[job], now)
+        self._memos.save()
+        return Computed(
+            ledger=rows,
+            rollup=job_rollup(rows, inputs.samples, inputs.timelines, bases, now),
+            timelines=inputs.timelines,
+            bases=bases,
+            sample_counts=_counts(inputs.samples, start, until),
+        )
+
+    def _inputs(
+        self, state: FleetState, span: tuple[float, float], now: float
+    ) -> tuple[LedgerInputs, dict[int, JobBasis]]:
+        start, end = span
+        leases = tuple(lease for lease in state.leases.values() if _overlaps(lease, start, end))
+        jobs = {lease.job for lease in leases}
+        lines = {
+            job: line for job, line in self.timelines(state, jobs, span, now).items() if line.instrumented
+        }
+        margin = self._policy.idle_grace_seconds + STALE_INTERVALS * 10.0
+        longest = max((node.interval_seconds for node in state.nodes.values()), default=10.0)
+        ahead = STALE_INTERVALS * max(longest, LONGEST_INTERVAL_SECONDS if now - end > 3600.0 else longest)
+        samples = self._store.gpu_samples(start - margin, min(now, end + ahead) + 0.001, SAMPLE_COLUMNS)
+        bases = {job: self.basis(state, job) for job in lines}
+        inputs = LedgerInputs(
+            now=now,
+            nodes=state.nodes,
+            gpus=state.gpus,
+            jobs=state.jobs,
+            leases=leases,
+            timelines=lines,
+            samples=samples,
+            events=self._store.events(0.0, end, DECLARING),
+            work={job: JobWork(useful_seconds=useful_seconds(lines[job].steps, bases[job])) for job in lines},
+            policy=self._policy,
+        )
+        return self._with_evidence(inputs, (start - margin, end)), bases
+
+    def _with_evidence(self, inputs: LedgerInputs, read: tuple[float, float]) -> LedgerInputs:
+        """The inputs with samples of the time before, where a silence began there."""
+        parts = []
+        for job in inputs.timelines:
+            gpus = sorted({gpu for lease in inputs.leases if lease.job == job for gpu in lease.gpus})
+            for silence in silences(inputs.timelines[job], run_until(inputs, job)):
+                begin, finish = hang.evidence_span(silence)
+                if begin < read[0] and silence.end_seconds > read[0]:
+                    columns = tuple(name for name in hang.EVIDENCE_SAMPLES if name not in {"ts", "gpu"})
+                    until = min(finish + 0.001, read[0])
+                    parts.append(self._store.gpu_samples(begin, until, columns, gpus=gpus))
+        if not parts:
+            return inputs
+        evidence = {name: np.concatenate([part[name] for part in parts]) for name in hang.EVIDENCE_SAMPLES}
+        names = LedgerInputs.__slots__
+        return LedgerInputs(**{**{name: getattr(inputs, name) for name in names}, "evidence": evidence})
+
+    def timelines(
+        self, state: FleetState, jobs: Iterable[int], span: tuple[float, float], now: float
+    ) -> dict[int, JobTimeline]:
+        """Timelines of jobs around a stretch of time."""
+        wanted = sorted(job for job in jobs if job in state.jobs)
+        if not wanted:
+            return {}
+        start, end = span[0] - STEP_LOOK_SECONDS, min(now, span[1] + STEP_LOOK_SECONDS) + 0.001
+        steps = self._store.steps(start, end, jobs=wanted)
+        phases = self._store.phases(start, end, jobs=wanted)
+        by_job: dict[int, list[int]] = {}
+        for launch in state.launches.values():
+            by_job.setdefault(launch.job, []).append(launch.number)
+        result = {}
+        for job in wanted:
+            own = take(steps, steps["job"] == job)
+            before = self._memos.before(job)
+            if not (own["ts"] <= span[0]).any() and (before.first_step_seconds or np.inf) < span[0]:
+                own = _joined(self._last_before(job, start), own)
+            launches = [state.launches[number] for number in by_job.get(job, ())]
+            result[job] = timeline_after(state.jobs[job], launches, (own, phases), now, before)
+        return result
+
+    def _last_before(self, job: int, start: float) -> Columns:
+        """The job's newest steps before a time, from as far back as it takes."""
+        for back in (86_400.0, FAR_SECONDS):
+            rows = self._store.steps(start - back, start, jobs=[job])
+            if rows["ts"].size:
+                newest = rows["ts"].max()
+                return take(rows, rows["ts"] >= newest - STEP_LOOK_SECONDS)
+        return rows
+
+    def basis(self, state: FleetState, job: int) -> JobBasis:
+        """What a job's MFU is made from, as far as known now."""
+        record: JobRecord = state.jobs[job]
+        leases = [lease for lease in state.leases.values() if lease.job == job]
+        run = join(record.runs)
+        shared = any(lease.share_ratio < 1.0 for lease in leases)
+        return basis_of(run, devices_of(record, run, leases, state.gpus), shared=shared)
+
+    def _note_rewind(self, state: FleetState, timeline: JobTimeline, now: float) -> None:
+        """Remember the time that a rewind made wrong: from the first step done again to the newest session."""
+        record = state.jobs[timeline.job]
+        launches = [launch for launch in state.launches.values() if launch.job == timeline.job]
+        rows = self._store.steps(now - FAR_SECONDS, now, jobs=[timeline.job])
+        before = self._memos.before(timeline.job)
+        whole = timeline_after(record, launches, (rows, timeline.phases), now, before)
+        lost = whole.steps["begin"][whole.steps["lost"]]
+        if lost.size:
+            self._late.append((float(lost.min()), float(whole.steps["ts"].max())))
+
+    def newly_late(self, edge: float) -> list[tuple[float, float]]:
+        """Stretches before ``edge`` that turned out wrong since the last call."""
+        late, self._late = self._late, []
+        return [(start, min(end, edge)) for start, end in late if start < edge]
+
+    def strip(
+        self, state: FleetState, job: int, span: tuple[float, float], now: float
+    ) -> tuple[query.Stretch, ...]:
+        """The buckets a job was in over a stretch, adjacent ones of a bucket as one."""
+        held = [lease for lease in state.leases.values() if lease.job == job]
+        begin = max(span[0], min((lease.start_seconds for lease in held), default=span[0]))
+        end = min(span[1], now)
+        if end <= begin:
+            return ()
+        inputs, _ = self._inputs(_only(state, job), (begin, end), now)
+        if job not in inputs.timelines:
+            return ()
+        until = min(end, run_until(inputs, job))
+        gpus = {gpu for lease in held for gpu in lease.gpus}
+        found = stretches(
+            inputs.timelines[job], (begin, max(until, begin)), outcomes(inputs, job, until, gpus)
+        )
+        return _strip(found.edges / 1000.0, found.kind // KINDS)
+
+
+def _only(state: FleetState, job: int) -> FleetState:
+    """The state with one job's leases and their GPUs."""
+    leases = {key: lease for key, lease in state.leases.items() if lease.job == job}
+    used = {gpu for lease in leases.values() for gpu in lease.gpus}
+    return FleetState(
+        generation=state.generation, nodes=state.nodes, jobs=state.jobs, launches=state.launches, leases=leases,
+        gpus={number: gpu for number, gpu in state.gpus.items() if number in used}, latest=state.latest,
+        simulated=state.simulated,
+    )  # fmt: skip
+
+
+def _strip(edges: np.ndarray, buckets: np.ndarray) -> tuple[query.Stretch, ...]:
+    if not buckets.size:
+        return ()
+    first = np.flatnonzero(np.concatenate(([True], np.diff(buckets) != 0)))
+    last = np.concatenate((first[1:], [buckets.size]))
+    return tuple(
+        query.Stretch(
+            start_seconds=float(edges[a]),
+            end_seconds=float(edges[b]),
+            bucket=BUCKETS[int(buckets[a])],
+            ledger_class=CLASS_OF[BUCKETS[int(buckets[a])]],
+        )
+        for a, b in zip(first, last, strict=True)
+    )
+
+
+def _overlaps(lease: LeaseRecord, start: float, end: float) -> bool:
+    return lease.start_seconds < end and (lease.end_seconds is None or lease.end_seconds > start)
+
+
+def _joined(one: Columns, other: Columns) -> Columns:
+    return {name: np.concatenate((one[name], other[name])) for name in other}
+
+
+def _counts(samples: Columns, start: float, end: float) -> dict[float, int]:
+    inside = samples["ts"][(samples["ts"] >= start) & (samples["ts"] < end)]
+    windows, counts = np.unique(inside // WINDOW_SECONDS, return_counts=True)
+    return {float(window) * WINDOW_SECONDS: int(count) for window, count in zip(windows, counts, strict=True)}

@@ -1,0 +1,111 @@
+"""The fleet against the line at which owning beats renting: the state machine of *sustained*.
+
+A mean alone never sets the state: it is entered after so many valid days at or above the line, and left
+after so many below it by a margin.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from flopwatch.query import Day, Verdict, VerdictCode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SustainedRule:
+    """When a utilisation counts as sustained; days are valid calendar days."""
+
+    line_ratio: float = 0.70
+    margin_ratio: float = 0.05
+    days_up: int = 14
+    days_down: int = 7
+    gap_days: int = 1
+    """Invalid days in a row that neither count nor reset."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sustained:
+    """The state after a day."""
+
+    above: bool = False
+    up_run: int = 0
+    down_run: int = 0
+    invalid_run: int = 0
+    days_in_state: int = 0
+    valid_days: int = 0
+
+
+def after(state: Sustained, value: float | None, rule: SustainedRule) -> Sustained:
+    """The state after one more day; ``value`` is None on an invalid day."""
+    aged = replace(state, days_in_state=state.days_in_state + 1)
+    if value is None:
+        invalid = state.invalid_run + 1
+        if invalid > rule.gap_days:
+            return replace(aged, up_run=0, down_run=0, invalid_run=invalid)
+        return replace(aged, invalid_run=invalid)
+    up = state.up_run + 1 if value >= rule.line_ratio else 0
+    down = state.down_run + 1 if value < rule.line_ratio - rule.margin_ratio else 0
+    known = replace(aged, up_run=up, down_run=down, invalid_run=0, valid_days=state.valid_days + 1)
+    if not state.above and up >= rule.days_up:
+        return replace(known, above=True, days_in_state=0)
+    if state.above and down >= rule.days_down:
+        return replace(known, above=False, days_in_state=0)
+    return known
+
+
+def sustained(values: Sequence[float | None], rule: SustainedRule) -> Sustained:
+    """The state after all days, oldest first."""
+    state = Sustained()
+    for value in values:
+        state = after(state, value, rule)
+    return state
+
+
+def verdict(
+    days: Sequence[Day],
+    *,
+    line_ratio: float,
+    line_source: Literal["default", "costs"],
+    price: float | None,
+    rule: SustainedRule | None = None,
+) -> Verdict:
+    """The verdict over complete days, oldest first; a day still running is left out."""
+    used = replace(rule or SustainedRule(), line_ratio=line_ratio)
+    complete = [day for day in days if day.complete]
+    values = [day.billable_ratio if day.valid else None for day in complete]
+    known = [value for value in values if value is not None]
+    state = sustained(values, used)
+    mean = _mean(complete[-30:])
+    enough = len(known) >= used.days_up
+    return Verdict(
+        code=_code(state, mean, line_ratio, enough=enough),
+        line_ratio=line_ratio,
+        line_source=line_source,
+        mean_30d_ratio=mean,
+        valid_days=len(known),
+        days_above=sum(1 for value in known if value >= line_ratio),
+        days_total=len(complete),
+        sustained=state.above,
+        days_in_state=state.days_in_state if enough else used.days_up,
+        cost_at_mean=price / mean if price is not None and mean else None,
+        cost_at_line=price / line_ratio if price is not None else None,
+    )
+
+
+def _mean(days: Sequence[Day]) -> float | None:
+    """Mean of the valid days, weighted by capacity so that it equals the month's own ratio."""
+    valid = [day for day in days if day.valid and day.billable_ratio is not None]
+    capacity = sum(day.capacity_gpu_milliseconds for day in valid)
+    if not capacity:
+        return None
+    return sum((day.billable_ratio or 0.0) * day.capacity_gpu_milliseconds for day in valid) / capacity
+
+
+def _code(state: Sustained, mean: float | None, line: float, *, enough: bool) -> VerdictCode:
+    if not enough or mean is None:
+        return "insufficient_data"
+    if state.above:
+        return "above_sustained" if mean >= line else "below"
+    if mean >= line:
+        return "above_not_sustained"
+    return "below_sustained" if state.down_run >= SustainedRule().days_down else "below"

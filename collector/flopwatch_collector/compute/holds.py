@@ -1,0 +1,145 @@
+"""Leases as holds of single GPUs, and which of them belong to a run."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from flopwatch_collector.compute.inputs import LedgerInputs
+from flopwatch_collector.compute.runs import join
+from flopwatch_collector.compute.tracks import Hold
+from flopwatch_collector.model import Columns, JobRecord, LeaseRecord
+
+FROM_USE = frozenset({"process", "registration"})
+"""Leases that follow from use: where a scheduler tells its own, they do not count."""
+
+
+def holds_of(inputs: LedgerInputs, span: tuple[int, int]) -> list[Hold]:
+    """All holds within the span, one job once a GPU and moment, split where its run is over."""
+    spans: dict[tuple[int, int], list[tuple[int, int, LeaseRecord]]] = {}
+    for lease in inputs.leases:
+        start, end = lease_span(lease, inputs.jobs.get(lease.job), span)
+        if end > start:
+            for gpu in lease.gpus:
+                spans.setdefault((gpu, lease.job), []).append((start, end, lease))
+    told = _told_by_gpu(spans)
+    members = members_of(inputs, {key for key in spans if key[1] in inputs.timelines})
+    result: list[Hold] = []
+    for (gpu, job), pieces in sorted(spans.items(), key=lambda item: item[0]):
+        counted = [piece for piece in pieces if not _outdone(piece, job, told.get(gpu, ()))]
+        run_end = _run_end(inputs, job) if (gpu, job) in members else None
+        for start, end, share in _merged(counted):
+            result += _split(gpu, job, (start, end, share), run_end)
+    return result
+
+
+def lease_span(lease: LeaseRecord, job: JobRecord | None, span: tuple[int, int]) -> tuple[int, int]:
+    """The lease's time within the span, milliseconds; an open one ends with its job."""
+    end = lease.end_seconds
+    if end is None and job is not None and job.end_seconds is not None:
+        end = max(job.end_seconds, lease.start_seconds)
+    start = max(span[0], round(lease.start_seconds * 1000.0))
+    return start, span[1] if end is None else min(span[1], round(end * 1000.0))
+
+
+_Spans = Mapping[tuple[int, int], list[tuple[int, int, LeaseRecord]]]
+
+
+def _told_by_gpu(spans: _Spans) -> dict[int, list[tuple[int, int, int]]]:
+    """By GPU: (start, end, job) of what schedulers told."""
+    result: dict[int, list[tuple[int, int, int]]] = {}
+    for (gpu, job), pieces in spans.items():
+        for start, end, lease in pieces:
+            if lease.source not in FROM_USE:
+                result.setdefault(gpu, []).append((start, end, job))
+    return result
+
+
+def _outdone(piece: tuple[int, int, LeaseRecord], job: int, told: Iterable[tuple[int, int, int]]) -> bool:
+    """Whether a lease from use overlaps what a scheduler told of another job."""
+    start, end, lease = piece
+    if lease.source not in FROM_USE:
+        return False
+    return any(other != job and start < until and end > since for since, until, other in told)
+
+
+def _merged(pieces: Iterable[tuple[int, int, LeaseRecord]]) -> list[tuple[int, int, float]]:
+    """Leases of one job on one GPU, those that touch as one."""
+    result: list[tuple[int, int, float]] = []
+    for start, end, lease in sorted(pieces, key=lambda piece: (piece[0], piece[1])):
+        if result and start <= result[-1][1]:
+            first, until, share = result[-1]
+            result[-1] = (first, max(until, end), max(share, lease.share_ratio))
+        else:
+            result.append((start, end, lease.share_ratio))
+    return result
+
+
+def _split(gpu: int, job: int, piece: tuple[int, int, float], run_end: float | None) -> list[Hold]:
+    start, end, share = piece
+    if run_end is None:
+        return [Hold(gpu=gpu, start=start, end=end, job=job, run=False, share=share)]
+    cut = int(min(max(run_end * 1000.0, start), end))
+    parts = ((start, cut, True), (cut, end, False))
+    return [
+        Hold(gpu=gpu, start=first, end=last, job=job, run=run, share=share)
+        for first, last, run in parts
+        if last > first
+    ]
+
+
+def _run_end(inputs: LedgerInputs, job: int) -> float:
+    """When the run was over: its last session ended normally, or the job did; else never."""
+    record, timeline = inputs.jobs.get(job), inputs.timelines[job]
+    ends = [np.inf]
+    if record is not None and record.end_seconds is not None:
+        ends.append(record.end_seconds)
+    last = timeline.sessions[-1] if timeline.sessions else None
+    if last is not None and last.end_seconds is not None and last.exit_reason is not None and not last.failed:
+        ends.append(last.end_seconds)
+    return float(min(ends))
+
+
+def members_of(inputs: LedgerInputs, pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Of (GPU, job) pairs of instrumented jobs, those whose GPU belongs to the run.
+
+    All, when the world size is the number of leased GPUs; else those with a process of the run; a GPU of
+    which nothing is known belongs while the world size leaves room.
+    """
+    by_job: dict[int, list[int]] = {}
+    for gpu, job in sorted(pairs):
+        if inputs.timelines[job].instrumented:
+            by_job.setdefault(job, []).append(gpu)
+    if not by_job:
+        return set()
+    busy, seen = _process_evidence(inputs.samples)
+    result = set()
+    for job, leased in by_job.items():
+        result |= {(gpu, job) for gpu in _members(inputs.jobs.get(job), leased, job, (busy, seen))}
+    return result
+
+
+_Evidence = tuple[set[tuple[int, int]], set[int]]
+
+
+def _members(job: JobRecord | None, leased: list[int], number: int, evidence: _Evidence) -> list[int]:
+    world = None if job is None else (join(job.runs).world_size or job.world_size)
+    if world is not None and world >= len(leased):
+        return leased
+    busy, seen = evidence
+    used = {gpu for part in (job.parts if job else ()) for gpu in part.gpus}
+    known = [gpu for gpu in leased if gpu in used or (gpu, number) in busy or (gpu, 0) in busy]
+    if world is None and not used:
+        return [gpu for gpu in leased if gpu in known or gpu not in seen] if known else leased
+    rest = [gpu for gpu in leased if gpu not in known and gpu not in seen]
+    room = len(rest) if world is None else max(0, world - len(known))
+    return known + rest[:room]
+
+
+def _process_evidence(samples: Columns) -> _Evidence:
+    """((GPU, job) with a process, job 0 where it is not known; GPUs whose processes were ever listed)."""
+    gpu = samples["gpu"].astype(np.int64)
+    job = np.nan_to_num(samples["job"]).astype(np.int64)
+    count = samples["process_count"]
+    pairs = np.unique(gpu[count > 0] * 2**32 + job[count > 0])
+    seen = np.unique(gpu[np.isfinite(count)])
+    return {(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in pairs}, {int(number) for number in seen}

@@ -1,0 +1,50 @@
+"""What the ledger is computed from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from flopwatch_collector.compute.timeline import JobTimeline
+from flopwatch_collector.model import Columns, Gpu, JobRecord, LeaseRecord, Node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LedgerPolicy:
+    """The times that decide between buckets."""
+
+    idle_grace_seconds: float = 300.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobWork:
+    """What a job's steps were worth, parallel to its timeline's steps."""
+
+    useful_seconds: npt.NDArray[np.float64] | None = None
+    straggler_seconds: float | None = None
+    """Usual time of one step while a straggler is confirmed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LedgerInputs:
+    """All that is known of a stretch of time, with what lies just before and after it.
+
+    ``samples`` begin at least the idle grace and 2.5 intervals before the stretch and reach 2.5 intervals beyond it;
+    ``evidence`` are samples of other times (none of them in ``samples``) that decide whether a silence was a hang.
+    """
+
+    now: float
+    nodes: Mapping[int, Node]
+    gpus: Mapping[int, Gpu]
+    jobs: Mapping[int, JobRecord]
+    leases: tuple[LeaseRecord, ...]
+    timelines: Mapping[int, JobTimeline]
+    """Of every job with a lease in the stretch; jobs without one here are not instrumented."""
+    samples: Columns
+    events: Columns
+    """Of the whole past: windows of maintenance, spares and health are open until they end."""
+    evidence: Columns = field(default_factory=dict)
+    work: Mapping[int, JobWork] = field(default_factory=dict)
+    idle_watts: Mapping[int, float] = field(default_factory=dict)
+    policy: LedgerPolicy = LedgerPolicy()

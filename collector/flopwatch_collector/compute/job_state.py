@@ -1,0 +1,266 @@
+"""What a run did at every moment of its lease: one bucket at a time, highest precedence first.
+
+Rolled-back work, then silence, then phases, then steps, then recovery, then start-up, then gaps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from flopwatch_collector.compute import progress
+from flopwatch_collector.compute.buckets import CODE, REASON_CODE, REASONS, milliseconds
+from flopwatch_collector.compute.sessions import Session
+from flopwatch_collector.compute.timeline import JobTimeline
+from flopwatch_collector.model import PHASE_KINDS
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Outcome = Literal["hang", "steps_lost"]
+KINDS = len(REASONS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Silence:
+    """A stretch of a session without progress, longer than the run's threshold."""
+
+    job: int
+    start_seconds: float
+    end_seconds: float
+    threshold_seconds: float
+    source_node: int | None
+    """Node that sent the last step before it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretches:
+    """A run's state over time: ``kind`` (bucket x reasons + reason) between consecutive ``edges``."""
+
+    edges: Integers
+    """Milliseconds, ascending, one more than ``kind``."""
+    kind: Integers
+    useful_rate: Floats
+    """Share of the stretch's time that is useful work at full peak; 0 where it is unknown or none."""
+
+
+def kind_of(bucket: str, reason: str = "") -> int:
+    """Number of a (bucket, reason)."""
+    return CODE[bucket] * KINDS + REASON_CODE[reason]
+
+
+_Layer = tuple[Floats, Floats, int]
+
+
+def silences(timeline: JobTimeline, end: float) -> tuple[Silence, ...]:
+    """Where each session was silent for longer than its threshold, up to ``end`` of the run or of time."""
+    result: list[Silence] = []
+    for session, until in _session_ends(timeline, end):
+        begins, ends, nodes = _progress_of(timeline, session, until)
+        if not begins.size:
+            continue
+        reached = np.maximum.accumulate(ends)
+        following = np.concatenate((begins[1:], [until]))
+        result += [
+            Silence(
+                job=timeline.job,
+                start_seconds=float(reached[index]),
+                end_seconds=float(following[index]),
+                threshold_seconds=timeline.hang_threshold_seconds,
+                source_node=_last_node(ends, nodes, reached[index]),
+            )
+            for index in np.flatnonzero(following - reached > timeline.hang_threshold_seconds)
+        ]
+    return tuple(result)
+
+
+def _last_node(ends: Floats, nodes: Floats, until: float) -> int | None:
+    known = (ends <= until) & np.isfinite(nodes)
+    return int(nodes[known][-1]) if known.any() else None
+
+
+def _session_ends(timeline: JobTimeline, end: float) -> list[tuple[Session, float]]:
+    """Each session with the time it was killed, or ended, or is seen until."""
+    result = []
+    for index, session in enumerate(timeline.sessions):
+        following = timeline.sessions[index + 1] if index + 1 < len(timeline.sessions) else None
+        until = end
+        if following is not None:
+            until = _begin_of(timeline, following, end)
+        if session.end_seconds is not None:
+            until = min(until, session.end_seconds)
+        result.append((session, until))
+    return result
+
+
+def _begin_of(timeline: JobTimeline, session: Session, end: float) -> float:
+    """When a session began: as told, else at its first step."""
+    if session.begin_seconds is not None:
+        return session.begin_seconds
+    return _first_step(timeline, session, end)
+
+
+def _first_step(timeline: JobTimeline, session: Session, end: float) -> float:
+    """Begin of the first step of a session or of a later one; ``end`` while there is none."""
+    begins = timeline.steps["begin"][timeline.steps["session"] >= session.number]
+    return float(begins.min()) if begins.size else end
+
+
+def _progress_of(timeline: JobTimeline, session: Session, until: float) -> tuple[Floats, Floats, Floats]:
+    """Begin, end and node of everything that shows progress in a session, in order of begin."""
+    steps, phases = timeline.steps, timeline.phases
+    own = steps["session"] == session.number
+    if not own.any():
+        return np.empty(0), np.empty(0), np.empty(0)
+    other = (phases["session"] == session.number) & (phases["ts"] < until)
+    ceiling = phases["ts"][other] + progress.STARTUP_CEILING_SECONDS
+    phase_ends = np.where(np.isnan(phases["end"][other]), np.minimum(until, ceiling), phases["end"][other])
+    begins = np.concatenate((steps["begin"][own], phases["ts"][other]))
+    ends = np.concatenate((steps["ts"][own], phase_ends))
+    nodes = np.concatenate((steps["node"][own], np.full(phase_ends.size, np.nan)))
+    order = np.argsort(begins, kind="stable")
+    return begins[order], ends[order], nodes[order]
+
+
+def stretches(
+    timeline: JobTimeline,
+    span: tuple[float, float],
+    outcomes: Sequence[tuple[Silence, Outcome]],
+    *,
+    useful_seconds: Floats | None = None,
+    straggler_seconds: float | None = None,
+) -> Stretches:
+    """The run's state over ``span`` (seconds): the time its lease belongs to it.
+
+    ``outcomes`` says what each silence was. ``useful_seconds`` is parallel to the timeline's steps.
+    ``straggler_seconds`` is the usual time of one step while a straggler is confirmed.
+    """
+    layers = [
+        *_base(timeline, span[1]),
+        *_step_layers(timeline, straggler_seconds),
+        *_phase_layers(timeline, span[1]),
+        *[_one(s.start_seconds, s.end_seconds, _silent(outcome)) for s, outcome in outcomes],
+        *_lost_layers(timeline, span[1], {silence.start_seconds for silence, _ in outcomes}),
+    ]
+    edges, kind = _painted(layers, milliseconds(span), kind_of("GAP"))
+    return Stretches(edges=edges, kind=kind, useful_rate=_rates(timeline, edges, kind, useful_seconds))
+
+
+def _silent(outcome: Outcome) -> int:
+    return kind_of("HANG") if outcome == "hang" else kind_of("BUSY_OPAQUE", "steps_lost")
+
+
+def _one(start: float, end: float, kind: int) -> _Layer:
+    return np.array([start]), np.array([end]), kind
+
+
+def _painted(layers: Sequence[_Layer], span: Integers, base: int) -> tuple[Integers, Integers]:
+    """Edges and kinds of the span: each layer covers the ones before it."""
+    limited = [
+        (np.clip(milliseconds(begin), *span), np.clip(milliseconds(end), *span), kind)
+        for begin, end, kind in layers
+    ]
+    edges = np.unique(np.concatenate([span, *[times for begin, end, _ in limited for times in (begin, end)]]))
+    kinds = np.full(max(edges.size - 1, 0), base, dtype=np.int64)
+    for begin, end, kind in limited:
+        cover = np.zeros(edges.size, dtype=np.int64)
+        real = end > begin
+        np.add.at(cover, np.searchsorted(edges, begin[real]), 1)
+        np.add.at(cover, np.searchsorted(edges, end[real]), -1)
+        kinds[np.cumsum(cover)[:-1] > 0] = kind
+    return edges, kinds
+
+
+def _base(timeline: JobTimeline, end: float) -> list[_Layer]:
+    """Start-up, recovery between sessions, and the time in which the next report is due."""
+    sessions = timeline.sessions
+    first = timeline.first_step_seconds
+    if first is None:
+        ceiling = (timeline.instrumented_since_seconds or 0.0) + progress.STARTUP_CEILING_SECONDS
+        return [
+            _one(0.0, end, kind_of("STARTUP")),
+            _one(ceiling, end, kind_of("BUSY_OPAQUE", "no_steps")),
+        ]
+    layers = [_one(0.0, first, kind_of("STARTUP")), *_pending(timeline, end)]
+    for index, (session, until) in enumerate(_session_ends(timeline, end)):
+        if index + 1 < len(sessions):
+            layers.append(_one(until, _first_step(timeline, sessions[index + 1], end), kind_of("RECOVERY")))
+        elif session.failed:
+            layers.append(_one(until, end, kind_of("RECOVERY")))
+    return layers
+
+
+def _pending(timeline: JobTimeline, end: float) -> list[_Layer]:
+    """The time since the newest report while the next one is not overdue."""
+    last = timeline.last_progress_seconds
+    session = timeline.sessions[-1] if timeline.sessions else None
+    if last is None or session is None or session.end_seconds is not None:
+        return []
+    if end - last > progress.pending_seconds(timeline.report_gap_seconds):
+        return []
+    return [_one(last, end, kind_of("BUSY_OPAQUE", "report_pending"))]
+
+
+def _step_layers(timeline: JobTimeline, straggler_seconds: float | None) -> list[_Layer]:
+    steps = timeline.steps
+    begin, end = steps["begin"], steps["ts"]
+    layers: list[_Layer] = [(begin, end, kind_of("STEP"))]
+    if straggler_seconds is not None:
+        usual = straggler_seconds * steps["steps_covered"]
+        layers.append((np.minimum(begin + usual, end), end, kind_of("STRAGGLER")))
+    waited = np.clip(np.nan_to_num(steps["data_wait_seconds"]), 0.0, end - begin)
+    layers.append((begin, begin + waited, kind_of("DATA_WAIT")))
+    return layers
+
+
+_PHASES = (
+    ("data", kind_of("DATA_WAIT")), ("generation", kind_of("BUSY_OPAQUE", "generation")), ("eval", kind_of("EVAL")),
+    ("checkpoint", kind_of("CKPT")),
+)  # fmt: skip
+
+
+def _phase_layers(timeline: JobTimeline, end: float) -> list[_Layer]:
+    """Blocking phases; one that has not ended lasts until its ceiling at most."""
+    phases = timeline.phases
+    ceiling = np.minimum(end, phases["ts"] + progress.STARTUP_CEILING_SECONDS)
+    ends = np.where(np.isnan(phases["end"]), ceiling, phases["end"])
+    layers = []
+    for name, kind in _PHASES:
+        chosen = (phases["kind"] == PHASE_KINDS.index(name)) & ~(phases["blocking"] == 0)
+        layers.append((phases["ts"][chosen], ends[chosen], kind))
+    return layers
+
+
+def _lost_layers(timeline: JobTimeline, end: float, silent: set[float]) -> list[_Layer]:
+    """Rolled-back steps and phases, and the step that was open when a session was killed."""
+    steps, phases = timeline.steps, timeline.phases
+    chosen = phases["lost"] & np.isfinite(phases["end"]) & ~(phases["blocking"] == 0)
+    layers: list[_Layer] = [
+        (steps["begin"][steps["lost"]], steps["ts"][steps["lost"]], kind_of("LOST")),
+        (phases["ts"][chosen], phases["end"][chosen], kind_of("LOST")),
+    ]
+    pairs = _session_ends(timeline, end)
+    for index, (session, until) in enumerate(pairs):
+        if index + 1 == len(pairs) and not session.failed:
+            continue
+        _, ends, _ = _progress_of(timeline, session, until)
+        killed = session.failed or session.exit_reason is None
+        if ends.size and killed and float(ends.max()) not in silent:
+            layers.append(_one(float(ends.max()), until, kind_of("LOST")))
+    return layers
+
+
+def _rates(timeline: JobTimeline, edges: Integers, kind: Integers, useful: Floats | None) -> Floats:
+    """Useful share of every kept-step stretch: the record's useful time over its stretch of step time."""
+    rates = np.zeros(kind.size)
+    begin = milliseconds(timeline.steps["begin"])
+    if useful is None or not begin.size or not kind.size:
+        return rates
+    end = milliseconds(timeline.steps["ts"])
+    record = np.maximum(np.searchsorted(begin, edges[:-1], side="right") - 1, 0)
+    inside = (kind == kind_of("STEP")) & (edges[:-1] >= begin[record]) & (edges[1:] <= end[record])
+    kept = np.zeros(begin.size)
+    np.add.at(kept, record[inside], np.diff(edges)[inside])
+    share = np.nan_to_num(useful)[record] * 1000.0 / np.maximum(kept[record], 1.0)
+    return np.where(inside, np.clip(share, 0.0, 1.0), 0.0)

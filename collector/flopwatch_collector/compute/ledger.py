@@ -1,0 +1,311 @@
+"""The ledger: every GPU millisecond of capacity in exactly one bucket, by the first rule that matches.
+
+Inside a run its records decide; inside another lease, and outside of leases, samples and declarations do.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flopwatch_collector.compute import hang
+from flopwatch_collector.compute.buckets import (
+    CODE,
+    INTEGER_COLUMNS,
+    WINDOW_MILLISECONDS,
+    empty_rows,
+)
+from flopwatch_collector.compute.declared import BROKEN, declared
+from flopwatch_collector.compute.gpu_state import NO, UNKNOWN, YES, gpu_runs
+from flopwatch_collector.compute.holds import holds_of
+from flopwatch_collector.compute.inputs import JobWork, LedgerInputs
+from flopwatch_collector.compute.job_state import (
+    KINDS,
+    Outcome,
+    Silence,
+    Stretches,
+    kind_of,
+    silences,
+    stretches,
+)
+from flopwatch_collector.compute.segments import Known, Segments, TrackTable, segments
+from flopwatch_collector.compute.tracks import Hold, Track, amounts, shared_gpus, split_shared, tracks_of
+from flopwatch_collector.model import Columns
+
+Integers = npt.NDArray[np.int64]
+STEP = kind_of("STEP")
+
+
+class LedgerError(Exception):
+    """The ledger does not add up to the capacity: a fault of the accounting, never of the data."""
+
+
+def account(inputs: LedgerInputs, start: float, end: float) -> Columns:
+    """Ledger rows of ``start`` to ``end`` (seconds), one a (window, node, job, bucket, reason).
+
+    The stretch may begin and end inside windows; a row's ``ts`` is its window's start. Time after ``inputs.now`` is
+    not counted.
+
+    Raises:
+        LedgerError: a window's rows do not add up to its capacity.
+    """
+    span = round(start * 1000.0), round(min(end, inputs.now) * 1000.0)
+    if span[1] <= span[0]:
+        return empty_rows()
+    holds = holds_of(inputs, span)
+    shared = shared_gpus(holds)
+    tracks = tracks_of(inputs.gpus.values(), span)
+    if shared:
+        tracks = split_shared(tracks, holds, shared)
+    if not tracks:
+        return empty_rows()
+    single = [hold for hold in holds if hold.gpu not in shared]
+    rows = _account(inputs, span, tracks, (single, holds))
+    check(rows, capacity(tracks))
+    return rows
+
+
+def _account(
+    inputs: LedgerInputs, span: tuple[int, int], tracks: list[Track], holds: tuple[list[Hold], list[Hold]]
+) -> Columns:
+    single, every = holds
+    runs = gpu_runs(
+        inputs.samples,
+        inputs.now,
+        idle_grace_seconds=inputs.policy.idle_grace_seconds,
+        idle_watts=inputs.idle_watts,
+    )
+    table = TrackTable.of(tracks)
+    marks = declared(inputs.events, inputs.gpus, span, _silent_since(inputs))
+    known = Known(holds=single, shared_holds=every, runs=runs, declared=marks)
+    found = segments(table, span, known)
+    kind, job = _kinds(found)
+    plain = ~found.run
+    window = found.start // WINDOW_MILLISECONDS
+    node = table.node[found.track]
+    parts = [
+        _stack([*(each[plain] for each in (window, node, job, kind, found.amount)), np.zeros(plain.sum())])
+    ]
+    parts += [_run_rows(inputs, number, found, node, every) for number in np.unique(found.job[found.run])]
+    return _summed(np.concatenate(parts, axis=1))
+
+
+def _silent_since(inputs: LedgerInputs) -> dict[int, float]:
+    """GPUs out of order now that no event speaks of: since their newest sample here."""
+    broken = {gpu.number for gpu in inputs.gpus.values() if gpu.state in BROKEN}
+    spoken = {
+        int(number) for number in np.unique(np.nan_to_num(inputs.events["gpu"][_health(inputs.events)]))
+    }
+    result: dict[int, float] = {}
+    for number in broken - spoken:
+        times = inputs.samples["ts"][inputs.samples["gpu"] == number]
+        result[number] = float(times.max()) if times.size else inputs.now
+    return result
+
+
+def _health(events: Columns) -> npt.NDArray[np.bool_]:
+    return np.array([str(kind) == "health" for kind in events["kind"]], dtype=np.bool_)
+
+
+def _kinds(found: Segments) -> tuple[Integers, Integers]:
+    """(kind, job) of segments outside of runs, by rules B and C."""
+    leased = found.job > 0
+    working, present = found.work != NO, found.process == YES
+    dark = found.silent | ((found.process == UNKNOWN) & (found.work == UNKNOWN))
+    unleased = (present & working) | ((found.process == UNKNOWN) & (found.work == YES))
+    nobody = found.fixed & ~leased
+    rules = (
+        (leased & dark, kind_of("UNKNOWN", "leased")),
+        (leased & (found.process == NO), kind_of("HELD_EMPTY")),
+        (leased & (found.work == NO), kind_of("HELD_IDLE")),
+        (leased & (found.work == UNKNOWN), kind_of("BUSY_OPAQUE", "idle_unknown")),
+        (leased, kind_of("BUSY_OPAQUE")),
+        (unleased & ~nobody, kind_of("BUSY_OPAQUE", "unleased")),
+        (found.declared["maintenance"], kind_of("MAINT")),
+        (found.declared["faulty"], kind_of("FAULT")),
+        (nobody, kind_of("FREE", "unassigned")),
+        (dark, kind_of("UNKNOWN")),
+        (found.declared["spare"], kind_of("SPARE")),
+        (present, kind_of("FREE", "stale_process")),
+    )
+    kind = np.select([rule for rule, _ in rules], [code for _, code in rules], kind_of("FREE", "unspecified"))
+    opaque = kind == kind_of("BUSY_OPAQUE", "unleased")
+    return kind.astype(np.int64), np.where(opaque, found.seen_job, found.job)
+
+
+def _run_rows(
+    inputs: LedgerInputs, number: np.int64, found: Segments, node: Integers, holds: list[Hold]
+) -> Integers:
+    """Rows of one run: its state over time, once for each of its GPUs."""
+    chosen = found.run & (found.job == number)
+    start, end, nodes, amount = found.start[chosen], found.end[chosen], node[chosen], found.amount[chosen]
+    state = _state(inputs, int(number), (int(start.min()), int(end.max())), holds)
+    times = np.unique(np.concatenate((start, end)))
+    kinds, spent, useful = integrals(state, times)
+    first, last = np.searchsorted(times, start), np.searchsorted(times, end)
+    pairs = np.stack((nodes, first, last, (amount != end - start) * (amount + 1)))
+    groups, count = np.unique(pairs, axis=1, return_counts=True)
+    group_node, first, last, part = groups
+    time = spent[last] - spent[first]
+    work = useful[last] - useful[first]
+    whole = part == 0
+    length = times[last] - times[first]
+    share = np.where(whole, length, part - 1)
+    time = _scaled(time, length, share) * count[:, None]
+    work = np.rint(work * share / length).astype(np.int64) * count
+    row, column = np.nonzero(time)
+    kind = kinds[column]
+    work = np.where(kind == STEP, np.minimum(work[row], time[row, column]), 0)
+    window = times[first][row] // WINDOW_MILLISECONDS
+    job = np.full(row.size, number)
+    return _stack([window, group_node[row], job, kind, time[row, column], work])
+
+
+def _scaled(time: Integers, length: Integers, share: Integers) -> Integers:
+    """Each row's parts, which add up to ``length``, brought to add up to ``share``."""
+    ends = np.cumsum(time, axis=1) * share[:, None] // length[:, None]
+    return np.diff(ends, axis=1, prepend=0)
+
+
+def _state(inputs: LedgerInputs, job: int, span: tuple[int, int], holds: list[Hold]) -> Stretches:
+    timeline = inputs.timelines[job]
+    work = inputs.work.get(job, JobWork())
+    times = (span[0] / 1000.0, span[1] / 1000.0)
+    return stretches(
+        timeline,
+        times,
+        outcomes(inputs, job, run_until(inputs, job), {hold.gpu for hold in holds if hold.job == job}),
+        useful_seconds=work.useful_seconds,
+        straggler_seconds=work.straggler_seconds,
+    )
+
+
+def run_until(inputs: LedgerInputs, job: int) -> float:
+    """Up to when a run can be silent: its end, else now."""
+    record = inputs.jobs.get(job)
+    ends = [
+        lease.end_seconds for lease in inputs.leases if lease.job == job and lease.end_seconds is not None
+    ]
+    still = any(lease.job == job and lease.end_seconds is None for lease in inputs.leases)
+    if record is not None and record.end_seconds is not None:
+        return min(inputs.now, record.end_seconds)
+    return inputs.now if still or not ends else min(inputs.now, max(ends))
+
+
+def outcomes(inputs: LedgerInputs, job: int, until: float, gpus: set[int]) -> list[tuple[Silence, Outcome]]:
+    """What each silence of the run was."""
+    record = inputs.jobs.get(job)
+    result = []
+    samples = _all_samples(inputs)
+    for silence in silences(inputs.timelines[job], until):
+        own = [part for part in (record.parts if record else ()) if part.node == silence.source_node]
+        readable = all(part.log_problem is None for part in own)
+        result.append((silence, hang.outcome(silence, gpus, samples, readable=readable)))
+    return result
+
+
+def _all_samples(inputs: LedgerInputs) -> Columns:
+    if not inputs.evidence:
+        return inputs.samples
+    names = hang.EVIDENCE_SAMPLES
+    return {name: np.concatenate((inputs.evidence[name], inputs.samples[name])) for name in names}
+
+
+def integrals(state: Stretches, times: Integers) -> tuple[Integers, Integers, npt.NDArray[np.float64]]:
+    """(kinds, milliseconds of each kind up to each time, useful milliseconds up to each time)."""
+    edges, kind = state.edges, state.kind
+    length = np.diff(edges)
+    index = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, kind.size - 1)
+    beyond = np.clip(times - edges[index], 0, length[index])
+    kinds = np.unique(kind)
+    spent = np.empty((times.size, kinds.size), dtype=np.int64)
+    for column, one in enumerate(kinds):
+        total = np.concatenate(([0], np.cumsum(np.where(kind == one, length, 0))))
+        spent[:, column] = total[index] + np.where(kind[index] == one, beyond, 0)
+    worth = np.concatenate(([0.0], np.cumsum(state.useful_rate * length)))
+    return kinds, spent, worth[index] + state.useful_rate[index] * beyond
+
+
+def _stack(columns: Sequence[npt.NDArray[Any]]) -> Integers:
+    """(window, node, job, kind, milliseconds, useful milliseconds) as rows of one table."""
+    return np.stack(columns).astype(np.int64)
+
+
+def _summed(table: Integers) -> Columns:
+    """Rows added up by (window, node, job, kind), in that order."""
+    table = table[:, table[4] > 0]
+    first, nodes, jobs = table[0].min(initial=0), table[1].max(initial=0) + 1, table[2].max(initial=0) + 1
+    first = table[0].min() if table.size else first
+    kinds = len(CODE) * KINDS
+    key = (((table[0] - first) * nodes + table[1]) * jobs + table[2]) * kinds + table[3]
+    _, rows, inverse = np.unique(key, return_index=True, return_inverse=True)
+    time = np.zeros(rows.size, dtype=np.int64)
+    useful = np.zeros(rows.size, dtype=np.int64)
+    np.add.at(time, inverse, table[4])
+    np.add.at(useful, inverse, table[5])
+    window, node, job, kind = table[:4, rows]
+    ts = window * (WINDOW_MILLISECONDS / 1000.0)
+    return {
+        "ts": ts.astype(np.float64), "node": node, "job": job, "bucket": kind // KINDS, "reason": kind % KINDS,
+        "gpu_milliseconds": time, "useful_gpu_milliseconds": useful,
+    }  # fmt: skip
+
+
+def summed(rows: Columns) -> Columns:
+    """Ledger rows added up by all but their GPU time: rows of whole windows moved to a coarser ``ts``."""
+    if not rows:
+        return empty_rows()
+    kind = rows["bucket"].astype(np.int64) * KINDS + rows["reason"].astype(np.int64)
+    stamps, index = np.unique(rows["ts"], return_inverse=True)
+    amounts_of = [rows[name] for name in ("gpu_milliseconds", "useful_gpu_milliseconds")]
+    table = _stack([index, rows["node"], rows["job"], kind, *amounts_of])
+    result = _summed(table)
+    numbers = np.rint(result["ts"] / (WINDOW_MILLISECONDS / 1000.0)).astype(np.int64)
+    return {**result, "ts": stamps[numbers]}
+
+
+def capacity(tracks: list[Track]) -> dict[tuple[float, int], int]:
+    """GPU milliseconds of capacity by (window, node), from the tracks alone."""
+    result: dict[tuple[float, int], int] = {}
+    table = TrackTable.of(tracks)
+    if not tracks:
+        return result
+    first, last = (
+        int(table.start.min()) // WINDOW_MILLISECONDS,
+        -(-int(table.end.max()) // WINDOW_MILLISECONDS),
+    )
+    for window in range(first, last):
+        start = np.maximum(table.start, window * WINDOW_MILLISECONDS)
+        end = np.maximum(start, np.minimum(table.end, (window + 1) * WINDOW_MILLISECONDS))
+        totals = np.bincount(table.node, weights=amounts(start, end, table.low, table.high))
+        seconds = window * (WINDOW_MILLISECONDS / 1000.0)
+        result.update({(seconds, int(node)): int(totals[node]) for node in np.flatnonzero(totals)})
+    return result
+
+
+def check(rows: Columns, expected: Mapping[tuple[float, int], int]) -> None:
+    """Raise ``LedgerError`` unless the rows add up to the capacity in every window and node."""
+    found: dict[tuple[float, int], int] = {}
+    keys = np.stack((rows["ts"], rows["node"].astype(np.float64)))
+    unique, inverse = np.unique(keys, axis=1, return_inverse=True)
+    totals = np.zeros(unique.shape[1], dtype=np.int64)
+    np.add.at(totals, inverse, rows["gpu_milliseconds"])
+    found = {(float(ts), int(node)): int(total) for (ts, node), total in zip(unique.T, totals, strict=True)}
+    if found != dict(expected):
+        wrong = next(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+        raise LedgerError(
+            f"window {wrong[0]:.0f}, node {wrong[1]}: buckets hold {found.get(wrong, 0)} GPU milliseconds, "
+            f"capacity is {expected.get(wrong, 0)}"
+        )
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Ledger rows of several parts, one below the other, integers kept."""
+    if not parts:
+        return empty_rows()
+    names = ("ts", *INTEGER_COLUMNS)
+    return {
+        name: np.concatenate([part[name] for part in parts]).astype(np.float64 if name == "ts" else np.int64)
+        for name in names
+    }

@@ -1,0 +1,111 @@
+"""What is known of a run, joined from all nodes and sources by trust."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from flopwatch import flops
+from flopwatch.blocks import ShapeError
+from flopwatch.query import Basis
+from flopwatch.wire import RunFacts
+
+T = TypeVar("T")
+TRUST = {"sdk": 0, "log": 1, "file": 2}
+"""What was declared beats what the trainer printed beats what a config file says."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One run's facts; None is not known by any source."""
+
+    trainer: str | None = None
+    shape: dict[str, Any] | None = None
+    shape_origin: str | None = None
+    parameter_count: int | None = None
+    reported_flops_per_token: float | None = None
+    world_size: int | None = None
+    global_batch_size: int | None = None
+    sequence_length: int | None = None
+    tokens_per_step: int | None = None
+    dtype: str | None = None
+    dtype_basis: str | None = None
+    kind: str = "unknown"
+
+    @property
+    def step_tokens(self) -> float | None:
+        """Tokens of one step over all ranks: as told, else global batch x sequence length."""
+        if self.tokens_per_step is not None:
+            return float(self.tokens_per_step)
+        if self.global_batch_size is None or self.sequence_length is None:
+            return None
+        return float(self.global_batch_size * self.sequence_length)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """FLOPs of one trained token, and what they were made from; no basis has a ``reason``."""
+
+    causal: float | None = None
+    palm: float | None = None
+    basis: Basis | None = None
+    convention: str = "causal"
+    reason: str | None = None
+
+
+def join(facts: Sequence[RunFacts]) -> Run:
+    """Each fact from its most trusted source; among equals the newest session's, then the first told."""
+    ordered = sorted(facts, key=lambda one: (TRUST[one.source], -one.session))
+    shaped = next((one for one in ordered if one.shape), None)
+    typed = next((one for one in ordered if one.dtype), None)
+    return Run(
+        trainer=_first(ordered, lambda one: one.trainer),
+        shape=shaped.shape if shaped else None,
+        shape_origin=shaped.origin if shaped else None,
+        parameter_count=_first(ordered, lambda one: one.parameter_count),
+        reported_flops_per_token=_first(ordered, lambda one: one.flops_per_token),
+        world_size=_first(ordered, lambda one: one.world_size),
+        global_batch_size=_first(ordered, lambda one: one.global_batch_size),
+        sequence_length=_first(ordered, lambda one: one.sequence_length),
+        tokens_per_step=_first(ordered, lambda one: one.tokens_per_step),
+        dtype=typed.dtype if typed else None,
+        dtype_basis=(typed.dtype_basis or "log") if typed else None,
+        kind=next((one.kind for one in ordered if one.kind != "unknown"), "unknown"),
+    )
+
+
+def _first(facts: Sequence[RunFacts], value: Callable[[RunFacts], T | None]) -> T | None:
+    return next((known for one in facts if (known := value(one)) is not None), None)
+
+
+def work_of(run: Run, sequence_length: float | None = None) -> Work:
+    """FLOPs per token of a run, causal and PaLM, from the best basis there is.
+
+    ``sequence_length`` stands for packed data: sum of squared document lengths over tokens.
+    """
+    length = sequence_length or run.sequence_length
+    if run.shape is not None:
+        work = _from_shape(json.dumps(run.shape, sort_keys=True), length)
+        if work.reason is None:
+            return work
+    if run.parameter_count:
+        return Work(causal=6.0 * run.parameter_count, basis="steps+params", convention="6N")
+    if run.reported_flops_per_token:
+        return Work(causal=run.reported_flops_per_token, basis="steps+reported", convention="reported")
+    return Work(reason="no_shape")
+
+
+@lru_cache(maxsize=4096)
+def _from_shape(text: str, sequence_length: float | None) -> Work:
+    """By value, because a shape costs more to count than to look up."""
+    try:
+        shape = flops.ModelShape.from_dict(json.loads(text))
+        length = sequence_length or shape.seq_len
+        if not length:
+            return Work(reason="no_shape")
+        causal = flops.flops_per_token(shape, round(length), convention="causal")
+        palm = flops.flops_per_token(shape, round(length), convention="palm")
+    except ShapeError:
+        return Work(reason="no_shape")
+    return Work(causal=float(causal), palm=float(palm), basis="steps+shape")
