@@ -42,7 +42,7 @@ def router(access: Access, *, home: str, secure: bool) -> APIRouter:
     async def form(request: Request) -> HTMLResponse:
         return _page(_target(request.query_params.get("next", home), home), "", 200)
 
-    @api.post("/login")
+    @api.post("/login", response_model=None)
     async def sign_in(request: Request) -> HTMLResponse | RedirectResponse:
         fields = parse_qs((await _form_bytes(request.stream())).decode("utf-8", "replace"))
         secret = fields.get("token", [""])[0].strip()

@@ -42,7 +42,7 @@ class Metrics:
 
     def durable_after(self, seconds: float) -> None:
         """Note how long a batch took to become durable."""
-        self._durable.observe(max(0.0, seconds))
+        self._durable.observe(seconds)
 
     def text(self) -> bytes:
         """The exposition."""

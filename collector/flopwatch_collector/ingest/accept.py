@@ -13,7 +13,7 @@ from flopwatch.wire import Batch
 from flopwatch_collector.ingest.decode import FieldError, MalformedBatch, check
 from flopwatch_collector.ingest.directory import Directory, Resolved
 from flopwatch_collector.ingest.spans import Spans
-from flopwatch_collector.model import BatchId, RawRows
+from flopwatch_collector.model import BatchId, Columns, RawRows
 from flopwatch_collector.store.port import Control, Overloaded, Store, Unavailable, WriteResult
 
 MAX_WAITING_BATCHES = 2_000
@@ -29,6 +29,18 @@ class Accepted:
     """The batch is durable: now, or since it came before."""
 
     duplicate: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """A batch that has become durable."""
+
+    seconds: float
+    """From its arrival until now."""
+    duplicate: bool
+    first_seconds: float | None
+    """Event time of its earliest row; ``None`` without rows."""
+    last_seconds: float | None
 
 
 @dataclass(slots=True)
@@ -65,14 +77,14 @@ class Ingest:
         store: Store,
         *,
         clock: Callable[[], float] = time.time,
-        observe_seconds: Callable[[float], None] | None = None,
+        written: Callable[[Written], None] | None = None,
     ) -> None:
         self._directory = directory
         self._control = control
         self._store = store
         self._clock = clock
         self._simulated = directory.simulated
-        self._observe_seconds = observe_seconds
+        self._tell = written
         self._lock = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
         self._in_flight: dict[BatchId, Future[Accepted]] = {}
@@ -195,8 +207,8 @@ class Ingest:
             else:
                 self._stats.accepted += 1
                 self._stats.rows += _row_count(item.resolved)
-        if self._observe_seconds is not None:
-            self._observe_seconds(self._clock() - item.received_seconds)
+        if self._tell is not None:
+            self._tell(_told(item, self._clock(), duplicate=duplicate))
         item.future.set_result(Accepted(duplicate=duplicate))
 
     def _fail(self, item: _Waiting, error: BaseException) -> None:
@@ -241,8 +253,23 @@ def _follower(earlier: "Future[Accepted]") -> "Future[Accepted]":
     return future
 
 
-def _row_count(resolved: Resolved | None) -> int:
+def _tables(resolved: Resolved | None) -> list[Columns]:
+    """The tables that the batch has rows for."""
     if resolved is None:
-        return 0
+        return []
     tables = (getattr(resolved.rows, name) for name in RawRows.__slots__)
-    return sum(len(table["ts"]) for table in tables if table)
+    return [table for table in tables if table and len(table["ts"])]
+
+
+def _row_count(resolved: Resolved | None) -> int:
+    return sum(len(table["ts"]) for table in _tables(resolved))
+
+
+def _told(item: _Waiting, now: float, *, duplicate: bool) -> Written:
+    tables = _tables(item.resolved)
+    return Written(
+        seconds=max(0.0, now - item.received_seconds),
+        duplicate=duplicate,
+        first_seconds=min((float(table["ts"].min()) for table in tables), default=None),
+        last_seconds=max((float(table["ts"].max()) for table in tables), default=None),
+    )
