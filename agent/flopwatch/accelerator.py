@@ -68,17 +68,20 @@ class Accelerator:
         whole = self.tflops[known] * 1e12
         return whole if self.slice is None else whole * self.slice.sm_count / self.slice.of_sm_count
 
-    def sliced(self, profile: str, sm_count: int | None = None) -> "Accelerator | None":
+    def sliced(
+        self, profile: str, sm_count: int | None = None, of_sm_count: int | None = None
+    ) -> "Accelerator | None":
         """The MIG instance of a profile such as ``1g.10gb``; None when its SMs are not known.
 
-        ``sm_count`` as the driver reports it for the instance wins over the table.
+        ``sm_count`` of the instance and ``of_sm_count`` of the whole GPU, as the driver reports them, win over
+        the table.
         """
         size = profile.split("+", maxsplit=1)[0].strip()
         sms = sm_count or self.mig_sm_counts.get(size) or self.mig_sm_counts.get(size.split(".")[0])
-        if sms is None or self.sm_count is None or sms > self.sm_count:
+        whole = of_sm_count or self.sm_count
+        if sms is None or whole is None or sms > whole:
             return None
-        part = MigSlice(profile=profile, sm_count=sms, of_sm_count=self.sm_count)
-        return replace(self, slice=part)
+        return replace(self, slice=MigSlice(profile=profile, sm_count=sms, of_sm_count=whole))
 
     @property
     def source(self) -> str:
