@@ -1,0 +1,60 @@
+"""Progress bars of tqdm: how far, after how long."""
+
+import re
+from dataclasses import dataclass
+
+from flopwatch_agent.trainers.numbers import NUMBER, parse_duration, parse_number
+
+_BAR = re.compile(
+    r"(?P<n>\d+)/(?P<total>\d+) \[(?P<elapsed>[\d:]+)<[^\],]*, *[^\],]*?(?:it/s|s/it)(?P<postfix>[^\]]*)\]"
+)
+_TRAINING = re.compile(
+    r"^\W*(?:Steps?|Training(?: [Ee]poch)?|Train(?:ing)? [Ee]poch|Epoch \d+(?:/\d+)?|train(?:ing)?)\b[^|\[]*:\s"
+)
+_EVALUATION = re.compile(r"[Ee]val|[Vv]alid|[Tt]est")
+_EPOCH = re.compile(r"[Ee]poch:? (\d+)")
+_LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_)?loss[=:] ?({NUMBER})")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """One drawing of a bar."""
+
+    n: int
+    total: int
+    elapsed_seconds: float
+    training: bool
+    """Its description says that it counts training steps."""
+    epoch: int | None = None
+    loss: float | None = None
+
+
+def read_bars(text: str) -> list[Bar]:
+    """The drawings in a line: one, or several that were torn together."""
+    bars = []
+    start = 0
+    for found in _BAR.finditer(text):
+        description = text[start : found.start()]
+        start = found.end()
+        elapsed = parse_duration(found["elapsed"])
+        if elapsed is not None:
+            bars.append(_bar(found, description, elapsed))
+    return bars
+
+
+def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
+    epoch = _EPOCH.search(description)
+    loss = _LOSS.search(description) or _LOSS.search(found["postfix"])
+    return Bar(
+        n=int(found["n"]),
+        total=int(found["total"]),
+        elapsed_seconds=elapsed,
+        training=bool(_TRAINING.match(description)) and not _EVALUATION.search(description),
+        epoch=int(epoch[1]) if epoch else None,
+        loss=parse_number(loss[1] or loss[2]) if loss else None,
+    )
+
+
+def sampling_interval(total: int) -> int:
+    """Every how many updates a row is made of a bar: the largest divisor of its total up to 5."""
+    return next((step for step in (5, 4, 3, 2) if total % step == 0), 5)

@@ -1,0 +1,297 @@
+"""Readings to rows: sessions, duplicates, time, tokens, steadiness."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from flopwatch_agent.trainers.bars import Bar
+from flopwatch_agent.trainers.clocks import event_seconds
+from flopwatch_agent.trainers.derive import global_batch_size
+from flopwatch_agent.trainers.estimate import Context, estimate, infer_facts, tokens_of_step
+from flopwatch_agent.trainers.facts import Fact, FactBook, integer
+from flopwatch_agent.trainers.findings import FindingBook, check_row
+from flopwatch_agent.trainers.grammar import Grammar
+from flopwatch_agent.trainers.marks import Mark
+from flopwatch_agent.trainers.reading import NOWHERE, Launch, Origin, Reading
+from flopwatch_agent.trainers.rowbuilder import build_row, first_line_correction, steps_covered
+from flopwatch_agent.trainers.rows import PhaseMark, Row, SessionInfo
+from flopwatch_agent.trainers.sessions import place, resolve, resumed_from
+from flopwatch_agent.trainers.steady import why_not_steady
+from flopwatch_agent.trainers.steps import step_of
+
+
+class Engine:
+    """Takes what grammars, bars and marks read, in the order of the file; gives rows."""
+
+    def __init__(self, *, utc_offset_seconds: float) -> None:
+        self.book = FactBook()
+        self.findings = FindingBook()
+        self.rows: list[Row] = []
+        self.phases: list[PhaseMark] = []
+        self.sessions: list[SessionInfo] = []
+        self.rollouts: list[dict[str, float]] = []
+        self.session_facts: dict[int, dict[str, Fact]] = {}
+        self.family: str | None = None
+        self.kind: str = "unknown"
+        self._utc_offset = utc_offset_seconds
+        self._launch = Launch()
+        self._announced = False
+        self._resumed = False
+        self._hint: int | None = None
+        self._begin: Origin | None = None
+        self._held: Reading | None = None
+        self._waiting: Reading | None = None
+        self._bar: Bar | None = None
+        self._companion: dict[str, float] = {}
+        self._main_expected = False
+
+    @property
+    def session(self) -> int:
+        """Index of the session that facts read now belong to."""
+        return self._launch.index + (1 if self._announced else 0)
+
+    def bar(self, bar: Bar) -> None:
+        """A progress bar was drawn."""
+        if bar.total == (integer(self.book.facts, "total_steps") or bar.total):
+            self._bar = bar
+            if self._launch.first_bar is None or self._launch.first_bar.total != bar.total:
+                self._launch.first_bar = bar
+
+    def companion(self, values: Mapping[str, float]) -> None:
+        """Half of a row that another line completes."""
+        self._companion = {name: value for name, value in values.items() if name != "seconds"}
+
+    def expect_main(self) -> None:
+        """A header told that a family with better lines is coming."""
+        self._main_expected = True
+
+    def rollout(self, values: Mapping[str, float], origin: Origin) -> None:
+        """A rollout of reinforcement learning has ended."""
+        rate, trained = values.get("tokens_per_second"), values.get("actor_train_time_s")
+        found = {name: value for name, value in values.items() if name != "tokens_per_second"}
+        if rate and trained:
+            found["tokens"] = float(round(rate * trained))
+        self.rollouts.append(found)
+        seconds = values.get("step_time_s", 0.0) - values.get("train_time_s", 0.0)
+        self._phase("generation", seconds=seconds, at=self._when(origin))
+
+    def mark(self, mark: Mark, origin: Origin = NOWHERE) -> None:
+        """An evaluation, checkpoint, launch or resume line."""
+        if mark.kind in ("launch", "resume"):
+            self._begins(mark, origin)
+        elif mark.kind != "skip" and self._launch.rows:
+            if mark.kind not in self._launch.pauses or mark.done:
+                self._phase(
+                    mark.kind, seconds=mark.seconds, at=self._when(origin), committed=mark.done or None
+                )
+            self._launch.pauses.add(mark.kind)
+
+    def offer(
+        self, grammar: Grammar, values: Mapping[str, float], *, family: str, origin: Origin = NOWHERE
+    ) -> None:
+        """A grammar has read a row."""
+        merged = {**self._companion, **values}
+        if self._companion:
+            family = "Megatron-Bridge"
+        self._companion = {}
+        bar = self._bar if "bar" in grammar.order else None
+        relaunched = self._announced or self._restarted(merged)
+        step = step_of(merged, bar, self._launch, self.book.facts, relaunched=relaunched)
+        self._sort_out(
+            Reading(grammar=grammar, values=merged, step=step, family=family, origin=origin, bar=bar)
+        )
+
+    def finish(self) -> None:
+        """The end of the file: what waited is a row, what was held is none."""
+        self._flush_waiting()
+        if self._held is not None:
+            self._stale_finding(self._held)
+            self._held = None
+        self.session_facts.setdefault(self._launch.index, dict(self.book.facts))
+        if self._launch.rows and not self._announced:
+            self.session_facts[self._launch.index] = dict(self.book.facts)
+
+    def _restarted(self, values: Mapping[str, float]) -> bool:
+        """Whether a counter of the session went back."""
+        previous = self._launch.previous
+        if previous is None:
+            return False
+        return any(
+            name in values and name in previous.values and values[name] < previous.values[name]
+            for name in ("epoch", "elapsed_seconds")
+        )
+
+    def _sort_out(self, reading: Reading) -> None:
+        if reading.grammar.secondary:
+            if self._main_expected:
+                return
+            waiting = self._waiting
+            if waiting is not None and waiting.step == reading.step:
+                reading = replace(reading, values={**waiting.values, **reading.values})
+                self._waiting = None
+            self._flush_waiting()
+            if reading.get("samples_per_second") is None:
+                self._waiting = reading
+                return
+        else:
+            self._main_expected, self._waiting = True, None
+        self._place(reading)
+
+    def _flush_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not self._main_expected:
+            self._place(waiting)
+
+    def _place(self, reading: Reading) -> None:
+        held = self._held
+        if held is not None:
+            verdict = "held_false" if self._announced else resolve(held, reading, self._launch)
+            if verdict == "again":
+                return
+            self._held = None
+            if verdict == "held_new":
+                self._open(held)
+            elif verdict == "held_same":
+                self._accept(held)
+            else:
+                self._stale_finding(held)
+        where = place(reading, self._launch, announced=self._announced, resumed=self._resumed)
+        if where == "hold":
+            self._held = reading
+        elif where == "new":
+            self._open(reading)
+        elif where == "same":
+            self._accept(reading)
+
+    def _open(self, reading: Reading) -> None:
+        old = self._launch
+        self.session_facts.setdefault(old.index, dict(self.book.facts))
+        base = resumed_from(reading, old, self._hint, integer(self.book.facts, "log_interval"))
+        last = old.previous.step if old.previous else base
+        self._end_session()
+        self._launch = Launch(
+            index=old.index + 1, base_step=base, announced=self._announced, interval=old.interval,
+)  # fmt: skip
+        self._launch.begin_stamp = self._begin.stamp if self._begin else None
+        self.sessions.append(
+            SessionInfo(
+                session=old.index + 1,
+                begin_time_seconds=self._when(self._begin or reading.origin),
+                resumed_from_step=base,
+                lost_steps=max(last - base, 0),
+            )
+        )
+        self._accept(reading)
+
+    def _begins(self, mark: Mark, origin: Origin) -> None:
+        if self._launch.rows:
+            if not (self._announced or self._resumed):
+                self.session_facts[self._launch.index] = dict(self.book.facts)
+                self._hint, self._begin = None, None
+            self._announced = self._announced or mark.kind == "launch"
+            self._resumed = True
+        else:
+            self._launch.announced = True
+        self._begin = origin if origin.stamp or origin.arrived_at_seconds else self._begin
+        if mark.step is not None:
+            self._hint = mark.step
+        if not self._launch.rows:
+            self._launch.begin_stamp = self._begin.stamp if self._begin else None
+            self._launch.base_step = self._hint
+
+    def _accept(self, reading: Reading) -> None:
+        launch = self._launch
+        base = launch.fresh_base(reading, header_seen=bool(self.book.facts))
+        if launch.base_step is None or launch.base_step >= reading.step:
+            launch.base_step = base if base is not None and base < reading.step else None
+        if launch.index == 0 and launch.rows == 0:
+            self._first_session(reading)
+        context = self._context(reading)
+        correction = first_line_correction(context)
+        timed = estimate(context)
+        covered = steps_covered(context, timed)
+        seconds = correction if correction is not None else timed.seconds
+        why = why_not_steady(reading, launch, seconds=seconds, base_step=launch.base_step, covered=covered)
+        if correction is not None:
+            why = "the printed mean contains the first step again; the time is that of the steps after it"
+        row = build_row(context, timed, correction=correction, covered=covered, why=why)
+        at = self._when(reading.origin)
+        rollout = (
+            {"rollout": float(len(self.rollouts))} if self.kind == "rl" and not reading.grammar.order else {}
+        )
+        batch = global_batch_size(self.book.facts) if reading.family == "DeepSpeed" else None
+        self.rows.append(
+            replace(row, end_time_seconds=at, extras={**row.extras, **rollout}, samples=batch or row.samples)
+        )
+        self._advance(reading, row)
+
+    def _context(self, reading: Reading) -> Context:
+        launch = self._launch
+        origin = launch.previous.step if launch.previous else launch.base_step
+        context = Context(
+            reading=reading, launch=launch, base_step=launch.base_step,
+            advanced=reading.step - origin if origin is not None else None, tokens=None, facts=self.book.facts,
+        )  # fmt: skip
+        context = replace(context, tokens=tokens_of_step(context))
+        for name, value in infer_facts(context).items():
+            self.book.set(name, value, "step lines")
+        return replace(context, tokens=tokens_of_step(context))
+
+    def _first_session(self, reading: Reading) -> None:
+        self.family, self.kind = reading.family, reading.grammar.kind
+        resumed = self._hint or None
+        begin = self._when(self._begin or reading.origin)
+        self.sessions.append(SessionInfo(session=0, begin_time_seconds=begin, resumed_from_step=resumed))
+
+    def _advance(self, reading: Reading, row: Row) -> None:
+        launch = self._launch
+        if launch.previous is not None and reading.step > launch.previous.step:
+            launch.interval = reading.step - launch.previous.step
+        launch.previous = reading
+        launch.rank = reading.rank if launch.rank is None else launch.rank
+        launch.rows += 1
+        launch.seen.append(reading.step)
+        launch.pauses.clear()
+        if row.step_seconds is not None:
+            launch.timed_rows += 1
+            if row.steady:
+                launch.steady_seconds.append(row.step_seconds)
+        elif reading.grammar.no_time and not reading.grammar.untimed_is_warm_up and launch.rows > 1:
+            self.findings.say(
+                "step_time_unknown", f"the log does not tell the step time: {reading.grammar.no_time}"
+            )
+        check_row(self.findings, reading.values, self.book.facts)
+        self.family = reading.family
+        self._announced = self._resumed = False
+        self._hint = self._begin = None
+
+    def _end_session(self) -> None:
+        previous = self._launch.previous
+        if previous is not None and self.sessions:
+            at = self._when(previous.origin)
+            ended = [item for item in self.sessions if item.session == self._launch.index]
+            if ended:
+                self.sessions.append(replace(ended[-1], end_time_seconds=at))
+
+    def _phase(
+        self, kind: str, *, seconds: float | None, at: float | None, committed: bool | None = None
+    ) -> None:
+        previous = self._launch.previous
+        self.phases.append(
+            PhaseMark(
+                kind="eval" if kind == "eval" else "checkpoint" if kind == "checkpoint" else "generation",
+                session=self._launch.index,
+                after_step=previous.step if previous else None,
+                seconds=seconds,
+                end_time_seconds=at,
+                committed=committed,
+            )
+        )
+
+    def _when(self, origin: Origin) -> float | None:
+        return event_seconds(origin.stamp, origin.arrived_at_seconds, self._utc_offset)
+
+    def _stale_finding(self, held: Reading) -> None:
+        self.findings.say(
+            "foreign_rows", "the log holds step lines that are not of this run (quoted or old); they were left out",
+            step=float(held.step),
+        )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Collects what a log says of its run: shape, batch, precision, parallel sizes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flopwatch_agent.trainers.facts_table import (
+    CONFIG_KEYS,
+    LINES,
+    MESH,
+    MESH_2024,
+    PARALLEL_KEYS,
+)
+from flopwatch_agent.trainers.numbers import parse_number
+
+Fact = int | float | str | bool
+
+_MAX_BLOCK_LINES = 4_000
+_DOTTED = re.compile(r"\s(\w+) (?:\.{2,}) (\S.*?)\s*$")
+_DEEPSPEED = re.compile(r":print\]\s+(\w+) (?:\.* )?\s*(\S.*?)\s*$")
+_NEOX_TAIL = re.compile(r"\.{3,}(?:default|updated)$")
+_JSON_PAIR = re.compile(r"^\s*\"(\w+)\":\s*(.+?),?\s*$")
+_YAML_PAIR = re.compile(r"^\s*([\w/.-]+):(?:\s+(\S.*?))?\s*$")
+_REPR_PAIR = re.compile(r"\b(\w+)=('[^']*'|[\w.+-]+)")
+_REPR = re.compile(r"\b\w*(?:Args|Arguments|Config|args|World)\(")
+_OPENS_BLOCK = re.compile(r"(?:[Cc]onfigs?(?:Container)?:?|[Cc]onfig:? \w+)\s*(\{?)\s*$")
+_UNITS = {"billion": 1e9, "million": 1e6, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+
+
+class FactBook:
+    """The facts of the session that is going on; new ones overrule old ones."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Fact] = {}
+        self.origin: str | None = None
+        self.shape: dict[str, Any] | None = None
+        """A whole shape that the run declared itself; it overrules the facts."""
+        self._depth = 0
+        self._lines_left = 0
+        self._style = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether a config dump is going on, so that every line must be seen."""
+        return self._lines_left > 0
+
+    def read(self, text: str) -> bool:
+        """Take the facts from a line; whether the line belongs to a config dump."""
+        if self._lines_left and self._read_block(text):
+            return True
+        self._read_line(text)
+        opens = _OPENS_BLOCK.search(text)
+        if opens:
+            self._lines_left = _MAX_BLOCK_LINES
+            self._depth = len(opens[1])
+            self._style = "json" if opens[1] else ""
+        return opens is not None
+
+    def set(self, name: str, value: Fact, origin: str) -> None:
+        """Note one fact."""
+        self.facts[name] = value
+        self.origin = self.origin or origin
+
+    def _read_block(self, text: str) -> bool:
+        self._lines_left -= 1
+        stripped = text.strip()
+        if not self._style:
+            self._style = "json" if stripped.startswith("{") else "yaml" if _YAML_PAIR.match(text) else "none"
+        if self._style == "json":
+            self._depth += stripped.count("{") - stripped.count("}")
+            self._pair(_JSON_PAIR.match(text), "config dump")
+            if self._depth <= 0:
+                self._lines_left = 0
+            return True
+        found = _YAML_PAIR.match(text) if self._style == "yaml" else None
+        if found is None:
+            self._lines_left = 0
+            return False
+        self._pair(found, "config dump")
+        return True
+
+    def _read_line(self, text: str) -> None:
+        dotted = _DOTTED.search(text) or _DEEPSPEED.search(text)
+        if dotted:
+            self._pair(dotted, "argument block")
+        if "=" in text and _REPR.search(text):
+            self._read_repr(text)
+        for form in LINES:
+            found = form.search(text)
+            if found:
+                self._groups(found)
+        self._read_mesh(text)
+
+    def _pair(self, found: re.Match[str] | None, origin: str) -> None:
+        if found is None or found[2] is None:
+            return
+        name = CONFIG_KEYS.get(found[1])
+        value = _value(_NEOX_TAIL.sub("", found[2]))
+        if name is not None and value is not None:
+            self.set(name, value, origin)
+
+    def _read_repr(self, text: str) -> None:
+        parallel = "ParallelismArgs(" in text
+        for found in _REPR_PAIR.finditer(text):
+            name = CONFIG_KEYS.get(found[1]) or (PARALLEL_KEYS.get(found[1]) if parallel else None)
+            value = _value(found[2].strip("'"))
+            if name is not None and value is not None:
+                self.set(name, value, "config dump")
+
+    def _groups(self, found: re.Match[str]) -> None:
+        groups = found.groupdict()
+        if "config_key" in groups:
+            name, value = CONFIG_KEYS.get(groups["config_key"]), _value(groups["config_value"])
+            if name is not None and value is not None:
+                self.set(name, value, "config dump")
+            return
+        unit = _UNITS.get(groups.pop("num_params_unit", None) or "", 1.0)
+        for name, text in groups.items():
+            number = parse_number(text)
+            value = text.strip() if name == "device_name" else number
+            if value is not None:
+                scaled = (
+                    value
+                    if isinstance(value, str)
+                    else _whole(value * (unit if name == "num_params" else 1.0))
+                )
+                self.set(name, scaled, "log header")
+
+    def _read_mesh(self, text: str) -> None:
+        found = MESH.search(text)
+        sizes = dict(_mesh_sizes(found[1])) if found else {}
+        old = None if found else MESH_2024.search(text)
+        if old:
+            names = [name.strip(" '") for name in old[1].split(",")]
+            sizes = dict(zip(names, (int(size) for size in old[2].split(",")), strict=False))
+        if not sizes:
+            return
+        world = 1
+        for name in ("pp", "dp_replicate", "dp_shard", "dp", "cp", "tp"):
+            world *= max(sizes.get(name, 1), 1)
+        layout = {"tensor_parallel": "tp", "pipeline_parallel": "pp", "context_parallel": "cp"}
+        self.set("world_size", world, "device mesh")
+        for fact, name in layout.items():
+            self.set(fact, sizes.get(name, 1), "device mesh")
+        data = sizes.get("dp", 1) * sizes.get("dp_replicate", 1) * sizes.get("dp_shard", 1)
+        self.set("data_parallel", data, "device mesh")
+
+
+def _mesh_sizes(text: str) -> Iterator[tuple[str, int]]:
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if size:
+            yield name, int(size)
+
+
+def _whole(value: float) -> int | float:
+    return int(value) if value == int(value) else value
+
+
+def _value(text: str) -> Fact | None:
+    plain = text.strip().strip("\"'")
+    if plain in ("None", "null", "", "{", "["):
+        return None
+    if plain in ("True", "true", "False", "false"):
+        return plain in ("True", "true")
+    number = parse_number(plain) if plain[:1].isdigit() or plain[:1] in "-+." else None
+    return plain if number is None else _whole(number)
+
+
+def integer(facts: Mapping[str, Fact], name: str) -> int | None:
+    """A fact as a positive whole number, or ``None``."""
+    value = facts.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 1:
+        return None
+    return int(value)

@@ -1,0 +1,1 @@
+"""Grammars of trainer logs as tables: one module for each group of relatives."""

@@ -1,0 +1,10 @@
+"""All grammars of text logs, the more specific before the more general."""
+
+from flopwatch_agent.trainers.families import blocks, huggingface, megatron, pretrain, rl
+
+GRAMMARS = (
+    *megatron.GRAMMARS, *rl.GRAMMARS, *pretrain.GRAMMARS, *blocks.GRAMMARS, *huggingface.GRAMMARS,
+)  # fmt: skip
+COMPANIONS = (megatron.BRIDGE_COMPANION,)
+"""Lines that complete a row of another line."""
+ROLLOUTS = (rl.SLIME_ROLLOUT,)

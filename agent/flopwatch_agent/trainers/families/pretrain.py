@@ -1,0 +1,175 @@
+"""Trainers whose step is one line of their own."""
+
+from flopwatch_agent.trainers.grammar import Grammar, anchor, duration_field, number_field, suffixed_field
+
+TORCHTITAN = Grammar(
+    family="torchtitan",
+    anchor=anchor(r"(?<!validate )\bstep:\s*(?P<step>\d+)\s+loss:\s*(?P<loss>NUM)"),
+    needs=("tokens_per_second_per_gpu",),
+    fields=(
+        number_field("tokens_per_second_per_gpu", r"\b(?:tps|wps):\s*"),
+        number_field("tflops", r"\btflops:\s*"),
+        number_field("mfu", r"\bmfu:\s*", "%", 1e-2),
+    ),
+    order=("tokens",),
+)
+
+NANOGPT = Grammar(
+    family="nanoGPT",
+    anchor=anchor(r"\biter (?P<step>\d+): loss (?P<loss>NUM), time (?P<seconds>NUM)ms"),
+    units={"seconds": 1e-3},
+    fields=(number_field("mfu", r"\bmfu ", "%", 1e-2),),
+    covers="one",
+    first_step=0,
+    pauses_inside=True,
+)
+
+NANOCHAT = Grammar(
+    family="nanochat",
+    anchor=anchor(r"\bstep (?P<step>\d+)/(?P<total_steps>\d+) \([\d.]+%\) \| loss: (?P<loss>NUM)"),
+    needs=("seconds",),
+    fields=(
+        number_field("seconds", r"\bdt: ", "ms", 1e-3),
+        number_field("tokens_per_second", r"\btok/sec: "),
+        number_field("mfu", r"\b(?:bf16_)?mfu: ", scale=1e-2),
+    ),
+    covers="one",
+    first_step=0,
+    warm_up_steps=3,
+    pauses_outside=True,
+)
+
+LLM_C = Grammar(
+    family="llm.c",
+    anchor=anchor(r"\bstep\s+(?P<step>\d+)/(?P<total_steps>\d+) \| (?:train )?loss (?P<loss>NUM)"),
+    needs=("seconds",),
+    fields=(
+        number_field("seconds", r"\|\s*", r" ms\b", 1e-3),
+        number_field("mfu", r"\|\s*", r"% \w+ MFU", 1e-2),
+    ),
+    covers="one",
+    pauses_outside=True,
+)
+
+MODDED_NANOGPT = Grammar(
+    family="modded-nanogpt",
+    anchor=anchor(
+        r"\bstep:(?P<step>\d+)/(?P<total_steps>\d+) (?:train_loss:(?P<loss>NUM) )?"
+        r"train_time:(?P<elapsed_seconds>NUM)ms step_avg:"
+    ),
+    units={"elapsed_seconds": 1e-3},
+    warm_up_steps=9,
+    pauses_outside=True,
+)
+
+AUTOMODEL = Grammar(
+    family="NeMo Automodel",
+    anchor=anchor(r"\bstep (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>NUM)"),
+    unless=anchor(r"\[val\]"),
+    needs=("tokens_per_second",),
+    fields=(
+        number_field("tokens_per_second_per_gpu", r"\btps [\d.,]+\(", "/gpu"),
+        number_field("tokens_per_second", r"\btps "),
+    ),
+    order=("timestamps",),
+    first_step=0,
+    pauses_inside=True,
+)
+
+PRIME_RL = Grammar(
+    family="prime-rl",
+    anchor=anchor(
+        r"\bStep (?P<step>\d+) \| Time: (?P<seconds>NUM)s \| (?:Reward: NUM \| )?(?:Loss: (?P<loss>NUM))?"
+    ),
+    fields=(
+        number_field("tokens_per_second", r"Throughput: ", " tokens/s"),
+        number_field("mfu", r"\bMFU: ", "%", 1e-2),
+    ),
+    covers="one",
+    first_step=0,
+)
+
+TORCHTUNE = Grammar(
+    family="torchtune",
+    anchor=anchor(r"\bStep (?P<step>\d+) \| loss:(?P<loss>NUM)"),
+    fields=(number_field("tokens_per_second_per_gpu", r"tokens_per_second_per_gpu:"),),
+    order=(),
+    no_time="torchtune logs neither a time nor the tokens of a step: follow the file live, or use StepReporter",
+)
+
+LITGPT = Grammar(
+    family="LitGPT",
+    anchor=anchor(r"\biter (?P<micro_steps>\d+) step (?P<step>\d+) \| loss train: (?P<loss>NUM)"),
+    needs=("micro_iteration_time_s",),
+    fields=(number_field("micro_iteration_time_s", r"iter time: ", " ms", 1e-3),),
+    order=(),
+    no_time="LitGPT times one micro batch only: follow the file live, or use the CSV logger or StepReporter",
+)
+
+MAXTEXT = Grammar(
+    family="MaxText",
+    anchor=anchor(r"\bcompleted step: (?P<step>\d+), seconds: (?P<seconds>NUM)"),
+    fields=(
+        number_field("tflops", r"TFLOP/s/device: "),
+        number_field("tokens_per_second_per_gpu", r"Tokens/s/device: "),
+        number_field("tokens", r"total_weights: "),
+        number_field("loss", r"\bloss: "),
+    ),
+    covers="one",
+    first_step=0,
+    warm_up_steps=4,
+    pauses_outside=True,
+)
+
+FAIRSEQ = Grammar(
+    family="fairseq",
+    anchor=anchor(r"\bepoch \d+:\s+\d+ / \d+ loss=(?P<loss>NUM),"),
+    needs=("step", "tokens_per_second", "tokens"),
+    fields=(
+        number_field("step", r"\bnum_updates="),
+        number_field("tokens_per_second", r"\bwps="),
+        number_field("tokens", r"\bwpb="),
+    ),
+)
+
+LEVANTER = Grammar(
+    family="Levanter",
+    anchor=anchor(r"Progress on:train\s"),
+    needs=("step", "bar_seconds"),
+    fields=(
+        suffixed_field("step", r"Progress on:train ", "it/"),
+        suffixed_field("total_steps", r"it/", "it rate:"),
+        duration_field("bar_seconds", r"elapsed:", r"[\d:]+"),
+        number_field("loss", r"postfix:.*?\bloss="),
+    ),
+    order=("bar_counter",),
+    pauses_inside=True,
+)
+
+XTUNER = Grammar(
+    family="XTuner",
+    anchor=anchor(r"\b(?:Iter|Epoch)\(train\)\s+(?:\[\d+\])?\[\s*(?P<step>\d+)/(?P<total_steps>\d+)\]"),
+    needs=("seconds",),
+    fields=(
+        number_field("seconds", r"\stime: "),
+        number_field("data_seconds", r"\sdata_time: "),
+        number_field("loss", r"\sloss: "),
+    ),
+    window=10,
+)
+
+INTERNEVO = Grammar(
+    family="InternEvo",
+    anchor=anchor(r"(?:\btflops=(?P<tflops>NUM) )?\bstep=(?P<step>\d+) loss=(?P<loss>NUM) "),
+    needs=("tokens_per_second_per_gpu", "total_tokens"),
+    fields=(
+        number_field("tokens_per_second_per_gpu", r"tgs \(tokens/gpu/second\)="),
+        number_field("total_tokens", r"num_consumed_tokens="),
+    ),
+    first_step=0,
+)
+
+GRAMMARS = (
+    TORCHTITAN, NANOGPT, NANOCHAT, LLM_C, MODDED_NANOGPT, AUTOMODEL, PRIME_RL, TORCHTUNE, LITGPT, MAXTEXT,
+    FAIRSEQ, LEVANTER, XTUNER, INTERNEVO,
+)  # fmt: skip

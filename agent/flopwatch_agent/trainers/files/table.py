@@ -1,0 +1,103 @@
+"""``metrics.csv`` of Lightning's CSVLogger, and other tables with a step column."""
+
+import csv
+
+from flopwatch_agent.trainers.engine import Engine
+from flopwatch_agent.trainers.grammar import Grammar, anchor
+from flopwatch_agent.trainers.marks import Mark
+from flopwatch_agent.trainers.numbers import parse_number
+from flopwatch_agent.trainers.reading import Origin
+
+LIGHTNING = Grammar(
+    family="Lightning",
+    anchor=anchor(r"(?!)"),
+    order=("printed", "between"),
+    first_step=0,
+    pauses_outside=True,
+    no_time="add Lightning's ThroughputMonitor, or the flopwatch callback",
+)
+
+_LOSS = ("train_loss", "loss", "train/loss", "train_loss_step", "train_loss_epoch", "reduced_train_loss")
+_COLUMNS = {
+    "train/time": "fit_seconds",
+    "train/device/mfu": "mfu",
+    "train/device/flops_per_sec": "flops_per_second",
+    "train/batches": "batches",
+    "train/batches_per_sec": "batches_per_second",
+    "train/device/batches_per_sec": "batches_per_second_per_gpu",
+    "train/samples": "samples_per_rank",
+    "train_step_timing in s": "seconds",
+    "step_time": "seconds",
+}
+
+
+class CsvTable:
+    """A step's figures may lie on two rows: the loss with the step, the throughput with the batch count."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._header: list[str] | None = None
+        self._waiting: dict[str, float] | None = None
+
+    def feed(self, block: bytes, arrived: float | None) -> None:
+        """Take a block of whole lines."""
+        lines = [line for line in block.decode("utf-8", "replace").splitlines() if line]
+        for cells in csv.reader(lines):
+            if self._header is None or cells == self._header:
+                self._header = [name.strip() for name in cells]
+            else:
+                self._row(dict(zip(self._header, cells, strict=False)), arrived)
+
+    def finish(self, arrived: float | None) -> None:
+        """The last step may have had no throughput row."""
+        self._flush(arrived)
+
+    def _row(self, cells: dict[str, str], arrived: float | None) -> None:
+        loss = next((cells[name] for name in _LOSS if cells.get(name)), None)
+        figures = _figures(cells)
+        if loss is not None:
+            self._flush(arrived)
+            step = parse_number(cells.get("step", ""))
+            if step is None:
+                return
+            self._waiting = {"step": step, **figures}
+            value = parse_number(loss)
+            if value is not None:
+                self._waiting["loss"] = value
+            if "fit_seconds" in figures or "seconds" in figures or not self._has_throughput():
+                self._flush(arrived)
+        elif figures:
+            if self._waiting is not None:
+                self._waiting.update(figures)
+                self._flush(arrived)
+        elif any(name.startswith("val") and cells[name] for name in cells):
+            self._engine.mark(Mark(kind="eval", done=True), Origin(arrived_at_seconds=arrived))
+
+    def _has_throughput(self) -> bool:
+        return any(name in _COLUMNS for name in self._header or ())
+
+    def _flush(self, arrived: float | None) -> None:
+        values, self._waiting = self._waiting, None
+        if values is None:
+            return
+        flops = values.pop("flops_per_second", None)
+        if flops is not None:
+            values["tflops"] = flops / 1e12
+        whole, own = values.get("batches_per_second"), values.get("batches_per_second_per_gpu")
+        if whole and own:
+            self._engine.book.set("world_size", round(whole / own), "throughput columns")
+        batches = values.get("batches")
+        if batches and batches % (values["step"] + 1) == 0:
+            self._engine.book.set(
+                "gradient_accumulation_steps", int(batches // (values["step"] + 1)), "metrics.csv"
+            )
+        self._engine.offer(LIGHTNING, values, family="Lightning", origin=Origin(arrived_at_seconds=arrived))
+
+
+def _figures(cells: dict[str, str]) -> dict[str, float]:
+    found = {}
+    for name, quantity in _COLUMNS.items():
+        value = parse_number(cells[name]) if cells.get(name) else None
+        if value is not None:
+            found[quantity] = value
+    return found

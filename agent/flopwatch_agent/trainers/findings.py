@@ -1,0 +1,40 @@
+"""Doubts about a log, each said once."""
+
+from collections.abc import Mapping
+
+from flopwatch_agent.trainers.rows import LogFinding
+
+
+class FindingBook:
+    """Collects findings; one of each code for a file."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+        self._new: list[LogFinding] = []
+
+    def say(self, code: str, text: str, **values: float) -> None:
+        """Note a finding unless one of its code was noted before."""
+        if code not in self._said:
+            self._said.add(code)
+            self._new.append(LogFinding(code=code, text=text, values=values))
+
+    def take(self) -> tuple[LogFinding, ...]:
+        """The findings since the last call."""
+        new, self._new = tuple(self._new), []
+        return new
+
+
+def check_row(book: FindingBook, values: Mapping[str, float], facts: Mapping[str, object]) -> None:
+    """Note what the trainer's own figures cannot be."""
+    mfu, tflops, peak = values.get("mfu"), values.get("tflops"), facts.get("peak_flops")
+    if mfu is not None and mfu > 1.0:
+        text = f"the trainer prints an MFU of {mfu:.1%}: its peak or its FLOP count is wrong"
+        implied = {"implied_peak_flops": tflops * 1e12 / mfu} if tflops else {}
+        book.say("reported_mfu_above_one", text, reported_mfu=mfu, **implied)
+    if mfu and tflops and isinstance(peak, int | float) and abs(tflops * 1e12 / mfu / peak - 1.0) > 0.05:
+        book.say(
+            "reported_peak_differs",
+            "the trainer's TFLOP/s and MFU do not belong to the peak that it says it uses",
+            implied_peak_flops=tflops * 1e12 / mfu,
+            stated_peak_flops=float(peak),
+        )

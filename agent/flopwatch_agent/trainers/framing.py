@@ -1,0 +1,137 @@
+"""What stands around a log line: container framing, structured sinks, rank labels."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from flopwatch_agent.trainers.clocks import Stamp, read_stamp
+
+_MAX_JOINED_CHARACTERS = 1 << 20
+_CRI = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (stdout|stderr) ([FP]) ")
+_MESSAGE_KEYS = ("log", "message", "msg", "text", "textPayload", "body")
+_TIME_KEYS = ("time", "timestamp", "asctime", "ts", "@timestamp")
+_PREFIXES = tuple(
+    re.compile(form)
+    for form in (
+        r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z )",
+        r"\[pod/[^\]]+\] ",
+        r"[\w.-]+/\d+ (?=\[)",
+        r"\[(?:default|rank)(?P<rank>\d+)\]:? ?",
+        r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?",
+        r"\((?P<actor>[\w.<>]+ pid=\d+)(?:, ip=[\w.:-]+)?\) ",
+        r" {0,4}(?P<rank>\d{1,5}): ",
+    )
+)
+_REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """One line as the trainer wrote it, and what the framing told about it."""
+
+    text: str
+    rank: int | None = None
+    lane: str = ""
+    """Which writer: lines of one lane follow each other, whatever stands between them in the file."""
+    framing_time: Stamp | None = None
+    framed: bool = False
+
+
+class Unframer:
+    """Takes container framing off, joining the parts of a long line; keeps the open part of each stream."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, bytes] = {}
+
+    @property
+    def joining(self) -> bool:
+        """Whether a split line is open, so that its continuation must not be skipped."""
+        return bool(self._parts)
+
+    def unframe(self, line: bytes) -> list[Record]:
+        """The records that are complete with this line; a sink may put several lines into one."""
+        cri = _CRI.match(line)
+        if cri:
+            return self._cri(line, cri)
+        if line.startswith(b"{") and line.rstrip().endswith(b"}"):
+            unwrapped = self._structured(line)
+            if unwrapped is not None:
+                return unwrapped
+        return [_labelled(line.decode("utf-8", "replace"), "", None)]
+
+    def _cri(self, line: bytes, found: re.Match[bytes]) -> list[Record]:
+        stream = found[2].decode()
+        content = self._parts.pop(stream, b"") + line[found.end() :]
+        if found[3] == b"P":
+            self._parts[stream] = content[:_MAX_JOINED_CHARACTERS]
+            return []
+        stamp = read_stamp(found[1].decode())
+        return [
+            _labelled(text, stream, stamp)
+            for text in re.split(r"[\r\n]", content.decode("utf-8", "replace"))
+            if text
+        ]
+
+    def _structured(self, line: bytes) -> list[Record] | None:
+        document = _json_object(line)
+        message = message_of(document) if document else None
+        if document is None or message is None:
+            return None
+        stream = str(document.get("stream", ""))
+        if "log" in document and "stream" in document:
+            message = self._parts.pop(stream, b"").decode("utf-8", "replace") + message
+            if not message.endswith(("\n", "\r")):
+                self._parts[stream] = message.encode()[:_MAX_JOINED_CHARACTERS]
+                return []
+        stamp = _sink_time(document)
+        return [_labelled(text, stream, stamp) for text in re.split(r"[\r\n]", message) if text]
+
+
+def _json_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def message_of(document: dict[str, Any]) -> str | None:
+    """The log line inside a structured sink's record, ``None`` when the record has none."""
+    inner = document.get("record")
+    for holder in (inner, document, document.get("jsonPayload")):
+        if isinstance(holder, dict):
+            for key in _MESSAGE_KEYS:
+                if isinstance(holder.get(key), str):
+                    return str(holder[key])
+    return None
+
+
+def _sink_time(document: dict[str, Any]) -> Stamp | None:
+    for key in _TIME_KEYS:
+        value = document.get(key)
+        if isinstance(value, str):
+            return read_stamp(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return Stamp(seconds=float(value) / (1_000 if value > 1e11 else 1), dated=True, zoned=True)
+    return None
+
+
+def _labelled(text: str, lane: str, stamp: Stamp | None) -> Record:
+    """The text without its stack of labels, with the rank they name."""
+    rank: int | None = None
+    peeled = True
+    while peeled:
+        peeled = False
+        for form in _PREFIXES:
+            found = form.match(text)
+            if found and found.end():
+                groups = found.groupdict()
+                stamp = stamp or read_stamp(found[0])
+                rank = int(groups["rank"]) if groups.get("rank") else rank
+                lane = f"{lane}/{groups.get('rank') or groups.get('actor') or ''}"
+                text, peeled = text[found.end() :], True
+                break
+    if "[repeated " in text:
+        text = _REPEATED.sub("", text)
+    return Record(text=text, rank=rank, lane=lane, framing_time=stamp, framed=stamp is not None)

@@ -1,0 +1,88 @@
+"""Bytes to lines: cut at LF and CR, keep what is incomplete, bound every line, drop escape sequences."""
+
+import codecs
+import re
+
+MAX_LINE_BYTES = 1 << 20
+"""A longer line is cut here and its rest dropped: no log can make the reader grow."""
+
+_SLICE_BYTES = 1 << 20
+_ESCAPES = re.compile(
+    rb"(?:\x1b|\\u001b|\\x1b)(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n\r]*(?:\x07|\x1b\\)|[@-Z\\^_=>])"
+)
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class LineCutter:
+    """Collects bytes and gives back blocks of whole lines, escape sequences removed."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._dropping = False
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._started = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Blocks of complete lines, each ending in LF or CR."""
+        data = self._transcoded(data)
+        blocks = []
+        for start in range(0, len(data), _SLICE_BYTES):
+            block = self._cut(data[start : start + _SLICE_BYTES])
+            if block:
+                blocks.append(_clean(block))
+        return blocks
+
+    def finish(self) -> bytes:
+        """The last line, where the file does not end in a line feed."""
+        rest, self._rest = self._rest, b""
+        return _clean(rest + b"\n") if rest and not self._dropping else b""
+
+    def _transcoded(self, data: bytes) -> bytes:
+        if not self._started and data:
+            joined = self._rest + data
+            if len(joined) < 2 and joined[:1] in (b"\xff", b"\xfe"):
+                self._rest = joined
+                return b""
+            self._started, self._rest = True, b""
+            if joined[:2] in _UTF16:
+                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+            data = joined
+        return self._decoder.decode(data).encode() if self._decoder else data
+
+    def _cut(self, data: bytes) -> bytes:
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if not end:
+            self._keep(data)
+            return b""
+        head = data[:end]
+        if self._dropping:
+            first = min(place for place in (head.find(b"\n"), head.find(b"\r")) if place >= 0)
+            head = self._rest + head[first:]
+        elif len(self._rest) + len(head) > MAX_LINE_BYTES:
+            head = _bounded(self._rest + head)
+        else:
+            head = self._rest + head
+        self._rest, self._dropping = b"", False
+        self._keep(data[end:])
+        return head
+
+    def _keep(self, tail: bytes) -> None:
+        if self._dropping or not tail:
+            return
+        self._rest += tail
+        if len(self._rest) > MAX_LINE_BYTES:
+            self._rest, self._dropping = self._rest[:MAX_LINE_BYTES], True
+
+
+def _bounded(block: bytes) -> bytes:
+    """The block with every over-long line cut to the bound."""
+    lines = re.split(rb"(?<=[\n\r])", block)
+    return b"".join(
+        line if len(line) <= MAX_LINE_BYTES else line[:MAX_LINE_BYTES] + line[-1:] for line in lines
+    )
+
+
+def _clean(block: bytes) -> bytes:
+    if b"\x1b" in block or b"u001b" in block or b"\\x1b" in block:
+        block = _ESCAPES.sub(b"", block)
+    return block.replace(b"\0", b"") if b"\0" in block else block

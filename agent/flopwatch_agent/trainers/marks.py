@@ -1,0 +1,104 @@
+"""Lines that explain gaps and launches: evaluation, checkpoint, overflow, start, resume. A table."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["eval", "checkpoint", "launch", "resume", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkForm:
+    """What such a line looks like. Groups: ``step`` (resume), ``seconds`` (how long it took)."""
+
+    kind: Kind
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """A line of one of these kinds."""
+
+    kind: Kind
+    step: int | None = None
+    seconds: float | None = None
+    done: bool = False
+    """The line says that it is over, not that it begins."""
+
+
+def _form(kind: Kind, pattern: str) -> MarkForm:
+    return MarkForm(kind, re.compile(pattern))
+
+
+FORMS = (
+    _form("eval", r"\bvalidation loss at iteration|\bvalidate step:|\*{3,} Running Evaluation|Running evaluation"),
+    _form("eval", r"'eval_(?:loss|runtime)'|\beval_(?:ppl|loss|epoch_loss|metrics)\b|\[val\]|\bvalid on '"),
+    _form("eval", r"\bstep \d+: train loss [\d.]+, val loss|\bval loss \d|\bval_loss:[\d.]|Validation bpb"),
+    _form("eval",
+        r"\[Eval batch=|Completed eval after|\bEvaluation completed in|\bevaluating Epoch|Validation(?:"
+        r" DataLoader|:)"
+    ),
+    _form("eval",
+        r"\bValidating: |Epoch\(val\)|Iter\(val\)|Evaluating (?:on|model)|Doing (?:first )?eval|Running"
+        r" (?:final )?validation"
+    ),
+    _form("checkpoint",
+        r"[Ss]aving (?:\S+ ){0,3}checkpoint|[Ss]aving the checkpoint|[Cc]heckpoint saved|[Ss]aved"
+        r" checkpoint"
+    ),
+    _form("checkpoint",
+        r"successfully saved checkpoint|save[-_]checkpoint|Saving model checkpoint|Finished saving the"
+        r" checkpoint.*?in (?P<seconds>[\d.]+) seconds"
+    ),
+    _form("checkpoint",
+        r"[Cc]heckpoint (?:is )?(?:written|saved)|[Ss]aving (?:model|state|weights)? ?(?:checkpoint|to"
+        r" .*checkpoint)"
+    ),
+    _form("launch",
+        r"-{3,} arguments -{3,}|^\s*arguments:$|\*{3,} Running training \*{3,}|\bStarting job:"
+        r"|\bStarting training loop"
+    ),
+    _form("launch",
+        r"tokens per iteration will be|\bStarting (?:\w+ )?trainer in World|\bStart(?:ing)? training\b"
+        r"|\[Start training\]"
+    ),
+    _form("launch",
+        r"^ConfigContainer:|Running with configs|initializing torch distributed with|Distributed"
+        r" environment is initialized"
+    ),
+    _form("resume", r"Training starts at step (?P<next>\d+)"),
+    _form("resume",
+        r"(?:successfully loaded|loaded|loading) checkpoint from .*? (?:at iteration|\[ t \d.*at"
+        r" iteration) (?P<step>\d+)"
+    ),
+    _form("resume",
+        r"Continuing training from global step (?P<step>\d+)|[Rr]esum\w* (?:\w+ ){0,4}(?:from|at)"
+        r" (?:global )?(?:step|iteration) (?P<at>\d+)"
+    ),
+    _form("resume",
+        r"start_iteration_step: (?P<start>[1-9]\d*)|[Rr]esum\w* .*?(?:checkpoint-|step[_"
+        r" -]?)(?P<path>\d+)\b"
+    ),
+    _form("skip", r"gradient overflow detected|\bOVERFLOW!|overflow detected|skipping update due to"),
+)  # fmt: skip
+
+_DONE = re.compile(r"successfully|[Ff]inished|completed|Completed|saved checkpoint|runtime|checkpoint saved")
+
+
+def read_mark(text: str) -> list[Mark]:
+    """The marks of a line; most lines have none."""
+    return [
+        _mark(form.kind, found, text)
+        for form in FORMS
+        for found in (form.pattern.search(text),)
+        if found is not None
+    ]
+
+
+def _mark(kind: Kind, found: re.Match[str], text: str) -> Mark:
+    groups = found.groupdict()
+    step = next((int(groups[name]) for name in ("step", "at", "start", "path") if groups.get(name)), None)
+    if groups.get("next"):
+        step = int(groups["next"]) - 1
+    seconds = float(groups["seconds"]) if groups.get("seconds") else None
+    return Mark(kind=kind, step=step, seconds=seconds, done=_DONE.search(text) is not None)

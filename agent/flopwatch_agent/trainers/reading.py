@@ -1,0 +1,85 @@
+"""One row as it was read, before it is placed in a session and timed."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flopwatch_agent.trainers.bars import Bar
+from flopwatch_agent.trainers.clocks import Stamp
+from flopwatch_agent.trainers.grammar import Grammar
+
+NEAR_STEPS = 100
+"""A log whose first step is no later began with the run, even if nothing says so."""
+NEAR_WITH_HEADER_STEPS = 1_000
+"""The same where the log shows a configuration before it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """When and by whom something was said."""
+
+    stamp: Stamp | None = None
+    arrived_at_seconds: float | None = None
+    rank: int | None = None
+
+
+NOWHERE = Origin()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What a grammar read, where and when."""
+
+    grammar: Grammar
+    values: Mapping[str, float]
+    step: int
+    family: str
+    origin: Origin = NOWHERE
+    bar: Bar | None = None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """The time in the line."""
+        return self.origin.stamp
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that printed it, where the line is labelled."""
+        return self.origin.rank
+
+    def get(self, name: str) -> float | None:
+        """A quantity of the row, ``None`` when the line does not have it."""
+        return self.values.get(name)
+
+
+@dataclass(kw_only=True, slots=True)
+class Launch:
+    """The session that is going on, as far as the rows to come need it."""
+
+    index: int = 0
+    base_step: int | None = None
+    """The step before the first of this session; ``None`` while it cannot be known."""
+    announced: bool = False
+    """Whether the log told of the launch."""
+    previous: Reading | None = None
+    first_bar: Bar | None = None
+    begin_stamp: Stamp | None = None
+    """When the line that announced the launch was printed."""
+    interval: int | None = None
+    rank: int | None = None
+    rows: int = 0
+    timed_rows: int = 0
+    steady_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=33))
+    seen: deque[int] = field(default_factory=lambda: deque(maxlen=256))
+    pauses: set[str] = field(default_factory=set)
+    """Kinds of the marks since the row before."""
+    single_first_seconds: float | None = None
+    """Time of the first step, where it was printed on a line of its own just before."""
+
+    def fresh_base(self, reading: Reading, *, header_seen: bool) -> int | None:
+        """Where the count of this session begins, for its first row."""
+        if self.base_step is not None:
+            return self.base_step
+        base = reading.grammar.first_step - 1
+        near = reading.step - base <= (NEAR_WITH_HEADER_STEPS if header_seen else NEAR_STEPS)
+        return base if self.index == 0 and (near or self.announced) else None

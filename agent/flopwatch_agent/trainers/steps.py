@@ -1,0 +1,63 @@
+"""The number of a step, for trainers whose line does not print it."""
+
+from collections.abc import Mapping
+
+from flopwatch_agent.trainers.bars import Bar
+from flopwatch_agent.trainers.derive import tokens_per_step
+from flopwatch_agent.trainers.facts import Fact, integer
+from flopwatch_agent.trainers.reading import Launch
+
+
+def step_of(
+    values: Mapping[str, float],
+    bar: Bar | None,
+    launch: Launch,
+    facts: Mapping[str, Fact],
+    *,
+    relaunched: bool,
+) -> int:
+    """The printed step, else the bar's, else what the epoch says, else the number of the line."""
+    printed = values.get("step")
+    if printed is not None:
+        return int(printed)
+    total = integer(facts, "total_steps")
+    if bar is not None and (total is None or bar.total == total):
+        return bar.n
+    counted = _by_tokens(values, facts)
+    if counted is not None:
+        return counted
+    return _by_epoch(values, launch, facts, relaunched=relaunched)
+
+
+def _by_tokens(values: Mapping[str, float], facts: Mapping[str, Fact]) -> int | None:
+    total, each = values.get("total_tokens"), tokens_per_step(facts)
+    if total is None or not each:
+        return None
+    steps = total / each
+    return round(steps) if steps >= 1 and abs(steps - round(steps)) < 1e-6 * steps else None
+
+
+def _by_epoch(
+    values: Mapping[str, float], launch: Launch, facts: Mapping[str, Fact], *, relaunched: bool
+) -> int:
+    epoch, previous = values.get("epoch"), launch.previous
+    each = _steps_in_epoch(launch, facts)
+    if epoch is None or each is None:
+        return previous.step + 1 if previous else 1
+    estimate = epoch * each
+    if previous is not None and not relaunched:
+        following = previous.step + (launch.interval or 1)
+        if launch.interval and abs(estimate - following) <= 0.006 * each + 0.51:
+            return following
+        if estimate <= previous.step < following and launch.interval is None and "num_epochs" not in facts:
+            return following
+    return max(round(estimate), 1)
+
+
+def _steps_in_epoch(launch: Launch, facts: Mapping[str, Fact]) -> float | None:
+    total, epochs = integer(facts, "total_steps"), integer(facts, "num_epochs")
+    if total and epochs:
+        return total / epochs
+    previous = launch.previous
+    epoch = previous.get("epoch") if previous else None
+    return previous.step / epoch if previous and epoch else None
