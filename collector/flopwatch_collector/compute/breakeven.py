@@ -32,6 +32,7 @@ class Sustained:
     down_run: int = 0
     invalid_run: int = 0
     days_in_state: int = 0
+    """Days since the state was entered, that day included."""
     valid_days: int = 0
 
 
@@ -47,9 +48,9 @@ def after(state: Sustained, value: float | None, rule: SustainedRule) -> Sustain
     down = state.down_run + 1 if value < rule.line_ratio - rule.margin_ratio else 0
     known = replace(aged, up_run=up, down_run=down, invalid_run=0, valid_days=state.valid_days + 1)
     if not state.above and up >= rule.days_up:
-        return replace(known, above=True, days_in_state=0)
+        return replace(known, above=True, days_in_state=1)
     if state.above and down >= rule.days_down:
-        return replace(known, above=False, days_in_state=0)
+        return replace(known, above=False, days_in_state=1)
     return known
 
 
@@ -78,15 +79,15 @@ def verdict(
     mean = _mean(complete[-30:])
     enough = len(known) >= used.days_up
     return Verdict(
-        code=_code(state, mean, line_ratio, enough=enough),
+        code=_code(state, mean, used) if enough else "insufficient_data",
         line_ratio=line_ratio,
         line_source=line_source,
         mean_30d_ratio=mean,
         valid_days=len(known),
         days_above=sum(1 for value in known if value >= line_ratio),
         days_total=len(complete),
-        sustained=state.above,
-        days_in_state=state.days_in_state if enough else used.days_up,
+        sustained=enough and (state.above or state.down_run >= used.days_down),
+        days_in_state=_days_in_state(state, used) if enough else used.days_up,
         cost_at_mean=price / mean if price is not None and mean else None,
         cost_at_line=price / line_ratio if price is not None else None,
     )
@@ -101,11 +102,18 @@ def _mean(days: Sequence[Day]) -> float | None:
     return sum((day.billable_ratio or 0.0) * day.capacity_gpu_milliseconds for day in valid) / capacity
 
 
-def _code(state: Sustained, mean: float | None, line: float, *, enough: bool) -> VerdictCode:
-    if not enough or mean is None:
+def _days_in_state(state: Sustained, rule: SustainedRule) -> int:
+    """Days above, or the run of days below, or how long the run at or above the line lasts so far."""
+    if state.above:
+        return state.days_in_state
+    return state.down_run if state.down_run >= rule.days_down else state.up_run
+
+
+def _code(state: Sustained, mean: float | None, rule: SustainedRule) -> VerdictCode:
+    if mean is None:
         return "insufficient_data"
     if state.above:
-        return "above_sustained" if mean >= line else "below"
-    if mean >= line:
+        return "above_sustained"
+    if mean >= rule.line_ratio:
         return "above_not_sustained"
-    return "below_sustained" if state.down_run >= SustainedRule().days_down else "below"
+    return "below_sustained" if state.down_run >= rule.days_down else "below"
