@@ -270,7 +270,7 @@ def _world_size(context: Context) -> int | None:
     """From a step's tokens and its rates."""
     reading = context.reading
     per_gpu = reading.get("tokens_per_second_per_gpu")
-    if not per_gpu:
+    if not per_gpu or reading.grammar.rate_of_replicas:
         return None
     seconds = reading.get("seconds") or _rate(context) or _timestamps(context)
     return _whole_number(context.tokens / (per_gpu * seconds)) if seconds and context.tokens else None

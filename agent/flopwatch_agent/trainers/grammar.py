@@ -68,6 +68,8 @@ class Grammar:
     """The trainer stops its timer for them: a slow row has another reason."""
     secondary: bool = False
     """Gives way to any other family that speaks in the same file."""
+    rate_of_replicas: bool = False
+    """Rates "per GPU" are divided by the data-parallel size only: the world size does not follow from them."""
     relatives: tuple[tuple[str, str], ...] = ()
     """Text that only one relative prints, and the relative's name."""
     kind: Literal["unknown", "rl"] = "unknown"

@@ -72,6 +72,7 @@ AUTOMODEL = Grammar(
         number_field("tokens_per_second", r"\btps "),
     ),
     order=("timestamps",),
+    rate_of_replicas=True,
     first_step=0,
     pauses_inside=True,
 )

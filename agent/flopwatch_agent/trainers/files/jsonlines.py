@@ -46,6 +46,7 @@ class KeyGrammar:
 AUTOMODEL = KeyGrammar(
     grammar=Grammar(
         family="NeMo Automodel",
+        rate_of_replicas=True,
         anchor=_NEVER,
         order=("tokens",),
         first_step=0,

@@ -26,7 +26,7 @@ def expected(name: str) -> dict[str, Any]:
     return json.loads((FOLDER / f"{name}.expected.json").read_text(encoding="utf-8"))
 
 
-def data(name: str) -> bytes:
+def content(name: str) -> bytes:
     return (FOLDER / expected(name)["file"]).read_bytes()
 
 
@@ -97,21 +97,21 @@ def in_pieces(data: bytes, sizes: list[int]) -> Parsed:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_of_the_file_is_read_right(name: str) -> None:
-    parsed = parse_whole(data(name))
+    parsed = parse_whole(content(name))
 
     assert differences(parsed, expected(name)) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reading_byte_by_byte_gives_the_same_as_reading_at_once(name: str) -> None:
-    data = data(name)
+    data = content(name)
 
     assert in_pieces(data, [1] * len(data)) == parse_whole(data)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reading_in_random_pieces_gives_the_same_as_reading_at_once(name: str) -> None:
-    data = data(name)
+    data = content(name)
     chance = random.Random(7)  # noqa: S311 - not for secrets
     sizes = [chance.randint(1, 700) for _ in range(len(data) // 200)]
 
@@ -120,7 +120,7 @@ def test_reading_in_random_pieces_gives_the_same_as_reading_at_once(name: str) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_world_size_and_tokens_are_those_of_the_answer_or_unknown(name: str) -> None:
-    facts = parse_whole(data(name)).facts[0]
+    facts = parse_whole(content(name)).facts[0]
     run = expected(name)["run"]
 
     assert world_size(facts) in (run.get("world_size"), None)
