@@ -249,7 +249,10 @@ class Daemon:
         committed = self._queue.spool.next_sequence - 1 if self._queue is not None else -1
         positions = self._queue.positions if self._queue is not None else Positions(folder, committed)
         self._steps = StepsSource(
-            finder=LogFinder(procfs), positions=positions, new_reader=LogReader, node=self._settings.node_name
+            finder=LogFinder(procfs),
+            positions=positions,
+            new_reader=new_reader,
+            node=self._settings.node_name,
         )
         view = GpuView(
             processes=self._gpu.processes,
@@ -274,6 +277,11 @@ class Daemon:
             logger.warning("a call into the driver is stuck; the agent ends without closing NVML")
         os.close(self._lock_file)
         return closed
+
+
+def new_reader() -> LogReader:
+    """A reader for a log whose times without a zone are of this node's clock."""
+    return LogReader(utc_offset_seconds=float(time.localtime().tm_gmtoff))
 
 
 def queue(settings: AgentSettings, folder: Path) -> Queue | None:
@@ -320,4 +328,3 @@ def sdk_socket(settings: AgentSettings, environ: Mapping[str, str]) -> SdkSocket
             raise SettingError("agent.sdk_socket", str(path), allowed) from error
         logger.warning("no SDK socket at %s (%s); StepReporter prints to standard error instead", path, error)
         return None
-

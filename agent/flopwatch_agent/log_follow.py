@@ -22,7 +22,7 @@ class Reader(Protocol):
     """Makes rows of a log's bytes."""
 
     def feed(self, data: bytes, arrived_at_seconds: float | None) -> None:
-        """Take the next bytes."""
+        """Take the next bytes; none, with the time, when nothing came."""
 
     def finish(self) -> None:
         """Take the end of the file."""
@@ -34,8 +34,9 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Position:
-    """How far a file was read and sent: kept over a restart of the agent, by device and inode."""
+    """How far a file was read and sent for a job: kept over a restart of the agent, by device and inode."""
 
+    job: str
     source_id: str
     offset: int
     history_end: int
@@ -85,6 +86,9 @@ class Follower:
             parts.append(self._kept(self.reader.take()))
         if taken:
             self.last_read_seconds = now
+        else:
+            self.reader.feed(b"", now)
+            parts.append(self._kept(self.reader.take()))
         if self.backlog and self.file.offset >= self.file.size_at_open:
             parts.append(Output(steps=tuple(self._dated())))
         self.last_poll_seconds = now
@@ -100,7 +104,9 @@ class Follower:
         """What a restarted agent needs to go on here."""
         if self.source_id is None or self.backlog:
             return None
-        return Position(source_id=self.source_id, offset=self.file.offset, history_end=self.history_end)
+        return Position(
+            job=self.job, source_id=self.source_id, offset=self.file.offset, history_end=self.history_end
+        )
 
     def lag_bytes(self) -> int:
         """Bytes that are written and not read."""

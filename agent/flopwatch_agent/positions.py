@@ -43,7 +43,9 @@ class Positions:
         for identity in positions:
             merged[identity] = merged.pop(identity)
         self._kept = dict(list(merged.items())[-MAX_KEPT:])
-        rows = {key: [item.source_id, item.offset, item.history_end] for key, item in self._kept.items()}
+        rows = {
+            key: [item.job, item.source_id, item.offset, item.history_end] for key, item in self._kept.items()
+        }
         temporary = self._folder / f"{CURRENT}.tmp"
         temporary.write_text(json.dumps(rows), encoding="utf-8")
         temporary.replace(self._folder / f"{CURRENT}.{sequence}")
@@ -58,7 +60,9 @@ def read_positions(path: Path) -> dict[str, Position]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         return {
-            str(key): Position(source_id=str(row[0]), offset=int(row[1]), history_end=int(row[2]))
+            str(key): Position(
+                job=str(row[0]), source_id=str(row[1]), offset=int(row[2]), history_end=int(row[3])
+            )
             for key, row in rows.items()
         }
     except (OSError, ValueError, AttributeError, IndexError, TypeError):

@@ -26,6 +26,8 @@ HARDWARE_ERRORS = (
     "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "rx_icrc_encapsulated",
     "retrans_pkts", "rx_drops",
 )  # fmt: skip
+PORT_STATES = {"0": False, "1": False, "2": False, "3": False, "4": True, "5": True}
+"""Whether a port in this state carries data: 4 is ACTIVE, 5 ACTIVE_DEFER."""
 Role = Literal["rdma", "ethernet", "management", "unknown"]
 
 
@@ -155,7 +157,7 @@ class NetworkSource:
 def port_is_active(text: str | None) -> bool | None:
     """Whether ``4: ACTIVE`` stands in a port's state; None when it says something unknown."""
     match = re.match(r"\s*(\d+)", text or "")
-    return None if match is None else match.group(1) == "4"
+    return PORT_STATES.get(match.group(1)) if match is not None else None
 
 
 def rate_bits(text: str | None) -> float | None:
@@ -172,4 +174,4 @@ def nvidia_controllers(sys: KernelTree) -> tuple[str, ...]:
         kind = sys.text(f"bus/pci/devices/{address}/class") or ""
         if vendor == "0x10de" and kind.startswith(("0x0300", "0x0302")):
             found.append(address.lower())
-    return tuple(found)
+    return tuple(sorted(found))

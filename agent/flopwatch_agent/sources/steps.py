@@ -21,6 +21,7 @@ BYTES_A_FILE = 4 << 20
 BYTES_A_READ = 12 << 20
 MAX_FILES_A_JOB = 16
 MAX_RUN_FACTS = 24
+MAX_LEFT = 500
 WAITING = "steps"
 NOWHERE = "no output file of its processes was found: report steps with flopwatch.StepReporter"
 SHARED = "{count} live jobs write this file, so no row can be told apart: give each run its own log"
@@ -69,6 +70,7 @@ class StepsSource:
         self._followers: dict[FileIdentity, Follower] = {}
         self._progress: dict[str, JobProgress] = {}
         self._problems: dict[tuple[str, str], FollowedLog] = {}
+        self._left: dict[str, Position] = {}
         self.sdk_claims = 0
         """Claims of identity in SDK messages that were ignored."""
         self.sdk_malformed = 0
@@ -139,8 +141,7 @@ class StepsSource:
                 self._convert(follower, follower.finish(), collected)
             except OSError as error:
                 logger.info("the end of %s was not read: %s", follower.file.path, error)
-            follower.file.close()
-            del self._followers[identity]
+            self._leave(identity, follower)
         for ref in ended:
             self._finder.forget(ref)
         return as_readings(collected)
@@ -198,12 +199,12 @@ class StepsSource:
     def positions(self) -> dict[str, Position]:
         """How far each file was read, to be kept with the batch that carries its rows."""
         found = ((str(identity), follower.position()) for identity, follower in self._followers.items())
-        return {key: position for key, position in found if position is not None}
+        return {**self._left, **{key: position for key, position in found if position is not None}}
 
     def _shared(self, identity: FileIdentity, writers: list[tuple[ObservedJob, Output]]) -> list[Finding]:
-        follower = self._followers.pop(identity, None)
+        follower = self._followers.get(identity)
         if follower is not None:
-            follower.file.close()
+            self._leave(identity, follower)
         text = SHARED.format(count=len(writers))
         for job, output in writers:
             self._progress[job.sighting.ref].reason = text
@@ -225,8 +226,9 @@ class StepsSource:
             run_start_seconds=job.sighting.start_time_seconds or 0.0,
             history_end=file.size_at_open if output.appended else 0,
         )
-        kept = self._positions.get(str(file.identity))
-        if kept is not None and kept.source_id == file.source_id():
+        name = str(file.identity)
+        kept = self._left.get(name) or self._positions.get(name)
+        if kept is not None and (kept.job, kept.source_id) == (ref, file.source_id()):
             follower.sent_until, follower.history_end = kept.offset, kept.history_end
         self._followers[file.identity] = follower
         logger.info("following %s for %s", output.path, ref)
@@ -234,6 +236,15 @@ class StepsSource:
     def _lose(self, identity: FileIdentity, follower: Follower, why: str) -> None:
         logger.warning("%s: %s", follower.file.path, why)
         self._problem(follower.job, follower.file.path, why)
+        self._leave(identity, follower)
+
+    def _leave(self, identity: FileIdentity, follower: Follower) -> None:
+        """Follow a file no more; should the same job come back to it, it goes on where it was."""
+        position = follower.position()
+        if position is not None:
+            self._left[str(identity)] = position
+        while len(self._left) > MAX_LEFT:
+            del self._left[next(iter(self._left))]
         follower.file.close()
         del self._followers[identity]
 

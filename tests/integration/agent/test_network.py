@@ -1,0 +1,117 @@
+"""NIC ports from recorded sysfs trees."""
+
+from pathlib import Path
+
+from tests.integration.agent.kernel_files import build, write
+
+from flopwatch.wire import PortSample
+from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
+from flopwatch_agent.sysfs import KernelTree
+
+
+def ports(root: Path) -> dict[str, PortSample]:
+    readings = NetworkSource(KernelTree(root)).read(1000.0)
+    return {sample.port: sample for sample in readings.port_samples}
+
+
+def test_infiniband_counts_words_of_four_bytes_and_ipoib_is_not_counted_again(tmp_path: Path) -> None:
+    found = ports(build(tmp_path, "mlx5_infiniband"))
+
+    assert found == {
+        "mlx5_0/1": PortSample(
+            time_seconds=1000.0,
+            port="mlx5_0/1",
+            role="rdma",
+            transmit_bytes=1_000_000_000,
+            receive_bytes=500_000_000,
+            errors=2 + 1 + 0 + 5,
+            waits=4711,
+            link_up=True,
+            link_rate_bits_per_second=400e9,
+        )
+    }
+
+
+def test_efa_counts_bytes_of_all_its_kinds(tmp_path: Path) -> None:
+    port = ports(build(tmp_path, "efa"))["rdmap16s27/1"]
+
+    assert port.transmit_bytes == 1000 + 40 + 500
+    assert port.receive_bytes == 2000 + 30 + 600
+    assert port.errors == 7
+
+
+def test_a_port_without_counters_costs_only_itself(tmp_path: Path) -> None:
+    found = ports(build(tmp_path, "odd_ports", "mlx5_infiniband"))
+
+    assert set(found) == {"old0/1", "full0/1", "hfi1_0/1", "mlx5_0/1"}
+
+
+def test_the_64_bit_copy_is_used_where_32_bits_are_full(tmp_path: Path) -> None:
+    found = ports(build(tmp_path, "odd_ports"))
+
+    assert found["old0/1"].transmit_bytes == 20_000_000_000
+    assert found["old0/1"].receive_bytes == 24_000_000_000
+    assert found["old0/1"].link_up is False
+
+
+def test_a_counter_that_is_full_is_unknown_and_an_unknown_state_is_none(tmp_path: Path) -> None:
+    port = ports(build(tmp_path, "odd_ports"))["full0/1"]
+
+    assert port.transmit_bytes is None
+    assert port.receive_bytes == 68
+    assert port.link_up is None
+    assert port.link_rate_bits_per_second is None
+
+
+def test_omni_path_counts_words_too(tmp_path: Path) -> None:
+    port = ports(build(tmp_path, "odd_ports"))["hfi1_0/1"]
+
+    assert (port.transmit_bytes, port.receive_bytes) == (400, 800)
+
+
+def test_only_physical_ethernet_is_counted(tmp_path: Path) -> None:
+    found = ports(build(tmp_path, "ethernet"))
+
+    assert set(found) == {"eth0", "eth1"}
+    assert found["eth0"].errors == 10
+    assert found["eth0"].link_rate_bits_per_second == 25e9
+    assert found["eth0"].link_up is True
+    assert found["eth1"].link_rate_bits_per_second is None
+    assert found["eth1"].link_up is False
+
+
+def test_link_state_is_read_once_a_minute_and_counters_every_time(tmp_path: Path) -> None:
+    source = NetworkSource(KernelTree(build(tmp_path, "ethernet")))
+    source.read(1000.0)
+    write(tmp_path, "class/net/eth0/operstate", "down")
+    write(tmp_path, "class/net/eth0/statistics/tx_bytes", "1500")
+
+    soon = {s.port: s for s in source.read(1010.0).port_samples}["eth0"]
+    later = {s.port: s for s in source.read(1061.0).port_samples}["eth0"]
+
+    assert (soon.transmit_bytes, soon.link_up) == (1500, True)
+    assert later.link_up is False
+
+
+def test_a_port_that_vanishes_is_gone_at_the_next_read(tmp_path: Path) -> None:
+    import shutil
+
+    source = NetworkSource(KernelTree(build(tmp_path, "ethernet", "mlx5_infiniband")))
+    assert len(source.read(1000.0).port_samples) == 3
+
+    shutil.rmtree(tmp_path / "class/infiniband/mlx5_0")
+
+    assert [s.port for s in source.read(1010.0).port_samples] == ["eth0", "eth1"]
+
+
+def test_nvidia_controllers_are_found_on_the_bus_also_when_nvml_lost_them(tmp_path: Path) -> None:
+    for address, vendor, kind in (
+        ("0000:1b:00.0", "0x10de", "0x030200"),
+        ("0000:1C:00.0", "0x10de", "0x030000"),
+        ("0000:1d:00.0", "0x10de", "0x068000"),
+        ("0000:1e:00.0", "0x8086", "0x030000"),
+    ):
+        write(tmp_path, f"bus/pci/devices/{address}/vendor", vendor)
+        write(tmp_path, f"bus/pci/devices/{address}/class", kind)
+
+    assert nvidia_controllers(KernelTree(tmp_path)) == ("0000:1b:00.0", "0000:1c:00.0")
