@@ -9,6 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
+
 from flopwatch.wire import Batch
 from flopwatch_collector.ingest.decode import FieldError, MalformedBatch, check
 from flopwatch_collector.ingest.directory import Directory, Resolved
@@ -39,7 +42,7 @@ class Written:
     """From its arrival until now."""
     duplicate: bool
     first_seconds: float | None
-    """Event time of its earliest row; ``None`` without rows."""
+    """Event time of the earliest row that figures are made from; ``None`` without any."""
     last_seconds: float | None
 
 
@@ -207,9 +210,11 @@ class Ingest:
             else:
                 self._stats.accepted += 1
                 self._stats.rows += _row_count(item.resolved)
-        if self._tell is not None:
-            self._tell(_told(item, self._clock(), duplicate=duplicate))
-        item.future.set_result(Accepted(duplicate=duplicate))
+        try:
+            if self._tell is not None:
+                self._tell(_told(item, self._clock(), duplicate=duplicate))
+        finally:
+            item.future.set_result(Accepted(duplicate=duplicate))
 
     def _fail(self, item: _Waiting, error: BaseException) -> None:
         if item.future.done():
@@ -266,10 +271,21 @@ def _row_count(resolved: Resolved | None) -> int:
 
 
 def _told(item: _Waiting, now: float, *, duplicate: bool) -> Written:
-    tables = _tables(item.resolved)
+    times = _event_times(item.resolved)
     return Written(
         seconds=max(0.0, now - item.received_seconds),
         duplicate=duplicate,
-        first_seconds=min((float(table["ts"].min()) for table in tables), default=None),
-        last_seconds=max((float(table["ts"].max()) for table in tables), default=None),
+        first_seconds=min((float(each.min()) for each in times), default=None),
+        last_seconds=max((float(each.max()) for each in times), default=None),
     )
+
+
+def _event_times(resolved: Resolved | None) -> list[npt.NDArray[np.float64]]:
+    """Times that figures of the past may change from; a phase that still lasts is sent again and again."""
+    if resolved is None:
+        return []
+    rows = resolved.rows
+    times = [table["ts"] for table in (rows.gpu, rows.step, rows.event) if table]
+    if rows.phase:
+        times.append(rows.phase["ts"][~np.isnan(rows.phase["end"])])
+    return [each for each in times if len(each)]

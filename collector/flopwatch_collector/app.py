@@ -1,0 +1,217 @@
+"""The collector put together: the only place that builds its parts."""
+
+import asyncio
+import importlib.metadata
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+
+from flopwatch.query import Query
+from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.alerting.delivery.notifier import Notifier
+from flopwatch_collector.alerting.delivery.webhook import channels
+from flopwatch_collector.alerting.engine import AlertEngine
+from flopwatch_collector.api import application
+from flopwatch_collector.api.access import Access
+from flopwatch_collector.api.metrics import Metrics, Readout
+from flopwatch_collector.api.tokens import Tokens
+from flopwatch_collector.bookkeeping.prices import Prices
+from flopwatch_collector.config import Settings, data_folder
+from flopwatch_collector.ingest.accept import Ingest, Written
+from flopwatch_collector.ingest.directory import Directory
+from flopwatch_collector.periodic import Periodic
+from flopwatch_collector.store.control_sqlite import SqliteControl
+from flopwatch_collector.store.embedded import EmbeddedStore
+from flopwatch_collector.store.port import Control, Store, StoreSettings
+from flopwatch_collector.views.query import CollectorQuery
+
+CONTROL_FILE = "control.sqlite"
+STEPS_WARM_SECONDS = 3_600.0
+
+
+@dataclass(kw_only=True)
+class Running:
+    """A collector: its application, and its parts for whoever composes it with more."""
+
+    settings: Settings
+    control: Control
+    store: Store
+    directory: Directory
+    ingest: Ingest
+    accounting: Accounting
+    query: Query
+    tokens: Tokens
+    periodic: Periodic
+    metrics: Metrics
+    app: FastAPI = field(default_factory=FastAPI)
+    _parts: ExitStack = field(default_factory=ExitStack, repr=False)
+    _is_ready: bool = False
+
+    def ready(self) -> bool:
+        """Whether the first page has data: GPU samples have come and were accounted for."""
+        if not self._is_ready:
+            accounted = self.accounting.provisional_from_seconds is not None
+            self._is_ready = accounted and len(self.directory.state().latest["ts"]) > 0
+        return self._is_ready
+
+    def start(self) -> None:
+        """Begin the periodic work; the application's lifespan calls it."""
+        self.periodic.start()
+
+    def stop(self) -> None:
+        """Make durable what waits, and let the data folder go; may be called again."""
+        self._parts.close()
+
+    def owns(self, parts: ExitStack) -> None:
+        """Take over what is to be closed at the end."""
+        self._parts = parts
+
+    @asynccontextmanager
+    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        """Work while the application is served."""
+        self.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.stop)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kept:
+    """What outlives the process."""
+
+    store: EmbeddedStore
+    control: SqliteControl
+
+
+def build(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    simulated: bool = False,
+    mount: application.Mount | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Running:
+    """A collector on its data folder, ready to be served.
+
+    Raises:
+        StoreLocked: another process holds the data folder.
+        ValueError: the folder was written in another format.
+        SettingError: a channel's file cannot be read.
+    """
+    with ExitStack() as parts:
+        kept = _open(settings, environ, clock, parts)
+        directory = Directory(kept.control, clock, simulated=simulated, latest=kept.store.latest_gpus)
+        now = clock()
+        directory.warm_steps(kept.store.steps(now - STEPS_WARM_SECONDS, now))
+        running = _wire(settings, kept, directory, clock)
+        parts.callback(running.ingest.close)
+        parts.callback(running.periodic.stop)
+        running.app = application.build(_served(running, mount), running.lifespan)
+        running.owns(parts.pop_all())
+        return running
+
+
+def _open(
+    settings: Settings, environ: Mapping[str, str], clock: Callable[[], float], parts: ExitStack
+) -> _Kept:
+    """The data folder, opened; the control state is closed last."""
+    folder = data_folder(settings.collector, environ)
+    control = SqliteControl(folder / CONTROL_FILE)
+    parts.callback(control.close)
+    kept_days = settings.collector
+    store = EmbeddedStore(
+        StoreSettings(folder=folder, raw_days=kept_days.raw_days, rollup_days=kept_days.rollup_days), clock
+    )
+    parts.callback(store.close)
+    return _Kept(store=store, control=control)
+
+
+def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable[[], float]) -> Running:
+    """All parts over an opened data folder."""
+    metrics = Metrics()
+    accounting = _accounting(settings, kept, directory)
+    engine = AlertEngine(
+        kept.control, Notifier(channels(settings.notify), kept.control, clock=clock), settings.alerts
+    )
+    query = CollectorQuery(
+        fleet=directory,
+        store=kept.store,
+        accounting=accounting,
+        alerts=engine,
+        settings=settings,
+        clock=clock,
+    )
+    periodic = Periodic(
+        accounting=accounting,
+        engine=engine,
+        facts=query.facts,
+        store=kept.store,
+        settings=settings,
+        clock=clock,
+    )
+    ingest = Ingest(
+        directory, kept.control, kept.store, clock=clock, written=_on_written(metrics, accounting)
+    )
+    metrics.registry.register(
+        Readout(ingest.stats, kept.store.stats, lambda: directory.state().generation, periodic.ages)
+    )
+    return Running(
+        settings=settings,
+        control=kept.control,
+        store=kept.store,
+        directory=directory,
+        ingest=ingest,
+        accounting=accounting,
+        query=query,
+        tokens=Tokens(kept.control, clock),
+        periodic=periodic,
+        metrics=metrics,
+    )
+
+
+def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:
+    costs = settings.costs
+    return Accounting(
+        kept.store,
+        kept.control,
+        directory,
+        time_zone=settings.collector.time_zone,
+        prices=Prices(
+            price_per_gpu_hour=costs.price_per_gpu_hour,
+            line_ratio=costs.breakeven_ratio,
+            line_source=costs.breakeven_source,
+        ),
+    )
+
+
+def _on_written(metrics: Metrics, accounting: Accounting) -> Callable[[Written], None]:
+    """What follows from a batch that has become durable."""
+
+    def written(batch: Written) -> None:
+        metrics.durable_after(batch.seconds)
+        edge = accounting.provisional_from_seconds
+        if batch.duplicate or batch.first_seconds is None or batch.last_seconds is None or edge is None:
+            return
+        if batch.first_seconds < edge:
+            accounting.late(batch.first_seconds, batch.last_seconds)
+
+    return written
+
+
+def _served(running: Running, mount: application.Mount | None) -> application.Parts:
+    """What the HTTP application is made of."""
+    return application.Parts(
+        settings=running.settings.collector,
+        access=Access(running.tokens),
+        ingest=running.ingest,
+        fleet=running.directory,
+        query=running.query,
+        metrics=running.metrics,
+        ready=running.ready,
+        version=importlib.metadata.version("flopwatch"),
+        mount=mount,
+    )
