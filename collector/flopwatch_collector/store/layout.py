@@ -51,6 +51,8 @@ class Folder:
             self._check_format()
             for folder in (self.hot, self.sealed, self.aside, self.spill):
                 folder.mkdir(parents=True, exist_ok=True)
+            for left in self.spill.iterdir():
+                left.unlink()
         except BaseException:
             self.release()
             raise

@@ -1,0 +1,132 @@
+"""Every engine gives the answers of plain lists, for data of all kinds, spread over hours and arrivals."""
+
+import numpy as np
+import pytest
+from tests.fixtures.memory_store import MemoryStore
+from tests.integration.store.conftest import NOON
+
+from flopwatch_collector.model import GPU_COLUMNS, GPU_METRICS, BatchId, RawRows
+from flopwatch_collector.store.embedded import EmbeddedStore
+
+COUNTS = {name for name in GPU_METRICS if name.endswith(("_bytes", "_rows", "_count", "_reasons"))} | {
+    "ecc_corrected", "ecc_uncorrected", "recovery_action",
+}  # fmt: skip
+
+
+def holes(rng, values):
+    return np.where(rng.random(len(values)) < 0.2, np.nan, values)
+
+
+def gpu_rows(rng, count, own):
+    moments = rng.permutation(80_000)[:count] / 10 - 3000 + own
+    rows = {
+        "ts": NOON + moments,
+        "gpu": rng.integers(1, 30, count),
+        "node": rng.integers(1, 5, count),
+        "job": rng.integers(0, 6, count),
+        "interval_seconds": np.full(count, 10.0),
+    }
+    for name in GPU_METRICS:
+        known = rng.integers(0, 2**40, count) if name in COUNTS else rng.random(count)
+        rows[name] = holes(rng, known)
+    return rows
+
+
+def batch_rows(rng, own):
+    """``own`` seconds make the times of this batch no other's, so that no order is left open."""
+    count = int(rng.integers(1, 40))
+    at = NOON + rng.permutation(8000)[:count] - 3000.0 + own
+    ports = rng.choice(np.array(["mlx5_0/1", "mlx5_1/1", "eth0"]), count)
+    return RawRows(
+        gpu=gpu_rows(rng, count, own),
+        port={
+            "ts": at,
+            "node": rng.integers(1, 4, count),
+            "port": ports,
+            "role": np.where(ports == "eth0", "ethernet", "rdma"),
+            "transmit_bytes": rng.integers(0, 10**12, count),
+            "receive_bytes": rng.integers(0, 10**12, count),
+        },
+        step={
+            "ts": at, "job": rng.integers(1, 6, count), "seconds": holes(rng, rng.random(count)),
+            "loss": holes(rng, rng.random(count)), "launch": rng.integers(1, 9, count),
+        },
+        phase={
+            "ts": at, "end": holes(rng, at + rng.integers(1, 500, count)), "job": rng.integers(1, 6, count),
+            "launch": rng.integers(1, 3, count), "kind": rng.integers(0, 5, count),
+        },
+        event={
+            "ts": at, "kind": rng.choice(np.array(["xid", "drain", "health"]), count), "code": at // 1 % 100,
+            "text": np.array([f"text {i}" for i in at], dtype=object),
+        },
+    )  # fmt: skip
+
+
+def window_rows(rng, windows):
+    pairs = [(window, job) for window in windows for job in range(int(rng.integers(0, 4)))]
+    rows = {
+        "ts": np.array([window for window, _ in pairs], dtype=float),
+        "job": np.array([job for _, job in pairs], dtype=int),
+    }
+    for name in rng.choice(["a", "b", "c"], 2, replace=False):
+        rows[name] = holes(rng, rng.random(len(pairs)))
+    return rows
+
+
+def filled(store, seed, after_batch):
+    rng = np.random.default_rng(seed)
+    for sequence in range(40):
+        batch = BatchId(node=f"n{rng.integers(3)}", spool="s", sequence=int(rng.integers(30)))
+        store.submit(batch, batch_rows(rng, sequence / 64)).result(30)
+        windows = sorted({float(300 * at) for at in rng.integers(0, 40, 5)})
+        store.put_windows("ledger5m", windows, window_rows(rng, windows))
+        after_batch(sequence)
+    store.settle()
+
+
+def answers(store):
+    yield store.latest_gpus()
+    for start, end in ((NOON - 1e6, NOON + 1e6), (NOON, NOON + 1800), (NOON - 3000, NOON - 2990)):
+        yield store.gpu_samples(start, end, GPU_COLUMNS)
+        yield store.gpu_samples(start, end, ("job",), gpus=[1, 5, 7])
+        yield store.job_series(start, end, 300)
+        yield store.job_series(start, end, 60, jobs=[2, 3])
+        yield store.node_series(start, end, 600, [1, 2, 3])
+        yield store.steps(start, end)
+        yield store.phases(start, end)
+        yield store.phases(start, end, jobs=[1, 4])
+        yield store.events(start, end)
+        yield store.events(start, end, ["xid"])
+    for start, end in ((0, 1e6), (600, 3000)):
+        yield store.windows("ledger5m", start, end)
+        yield store.windows("ledger5m", start, end, jobs=[1])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("hour_every", [1000, 13, 3])
+def test_answers_are_those_of_plain_lists(settings, clock, seed, hour_every) -> None:
+    expected = MemoryStore(settings, clock)
+    filled(expected, seed, lambda at: None)
+    store = EmbeddedStore(settings, clock)
+    try:
+
+        def after_batch(at):
+            if at % hour_every == hour_every - 1:
+                clock.now += 3600
+
+        filled(store, seed, after_batch)
+        assert store.done_windows("ledger5m", 0, 1e6) == expected.done_windows("ledger5m", 0, 1e6)
+        assert store.first_sample_seconds() == expected.first_sample_seconds()
+        for at, (found, wanted) in enumerate(zip(answers(store), answers(expected), strict=True)):
+            assert set(found) == set(wanted), at
+            for name, values in wanted.items():
+                if values.dtype == object:
+                    assert ordered(found, name) == ordered(wanted, name), (at, name)
+                else:
+                    np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=f"{at} {name}")
+    finally:
+        store.close()
+
+
+def ordered(table, name):
+    return [str(value) for value in table[name]]
