@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from flopwatch.accelerator import Accelerator, dtype_of, split_mig
-from flopwatch.accelerator_table_newer import NEWER
-from flopwatch.accelerator_table_older import OLDER
-from flopwatch.accelerator_table_others import OTHERS
+from flopwatch.peaks.newer import NEWER
+from flopwatch.peaks.older import OLDER
+from flopwatch.peaks.others import OTHERS
 
 __all__ = ["ACCELERATORS", "Accelerator", "by_name", "by_product", "dtype_of", "overridden"]
 

@@ -250,7 +250,8 @@ _ALL = (
     Convention(
         name="torch_flash", formula="6*(W + router) + 14*L*H*d*s: a flash kernel's backward counts 2.5 forwards",
         attention="full", embeddings="excluded", source="torch FlopCounterMode on CUDA; counts what runs",
-        count=exact(Counting(full_attention=True, padded_vocab=False, router=True, core_passes=3.5)), counts_recompute=True,
+        count=exact(Counting(full_attention=True, padded_vocab=False, router=True, core_passes=3.5)),
+        counts_recompute=True,
     ),
     Convention(
         name="six_n", formula="6*N", attention="none", embeddings="included", source="arXiv 2001.08361", count=six_n,

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flopwatch import hf_config, megatron_args, shape_dict
+from flopwatch import megatron_args, shape_dict
 from flopwatch.blocks import Attention, Block, MoeMlp, ShapeError, require_positive, require_whole
+from flopwatch.huggingface import config as huggingface
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +113,7 @@ class ModelShape:
         Raises:
             ShapeError: the model type or one of its fields is not understood.
         """
-        return cls(**_with_parts(hf_config.read(config, trains_mtp=trains_mtp)))
+        return cls(**_with_parts(huggingface.read(config, trains_mtp=trains_mtp)))
 
     @classmethod
     def from_megatron_args(cls, arguments: Mapping[str, Any] | Sequence[str]) -> "ModelShape":

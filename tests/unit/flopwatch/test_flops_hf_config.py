@@ -7,7 +7,7 @@ from tests.unit.flopwatch import hf_configs as configs
 
 from flopwatch.blocks import Mamba2, Mask, ShapeError
 from flopwatch.flops import ModelShape, StackTokens, flops_per_token
-from flopwatch.hf_config import known_types
+from flopwatch.huggingface.config import known_types
 from flopwatch.model_names import by_name
 from flopwatch.parameters import count
 

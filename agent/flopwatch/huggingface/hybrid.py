@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flopwatch.blocks import Attention, DenseMlp, FeedForward, GatedDelta, Mamba1, Mamba2, Mask, Mixer, MoeMlp
-from flopwatch.hf_decoder import (
+from flopwatch.huggingface.decoder import (
     PLAIN,
     Family,
     attention,
@@ -15,8 +15,8 @@ from flopwatch.hf_decoder import (
     hidden_of,
     layers_of,
 )
-from flopwatch.hf_decoder import dense as dense_layers
-from flopwatch.hf_reader import HfConfig
+from flopwatch.huggingface.decoder import dense as dense_layers
+from flopwatch.huggingface.reader import HfConfig
 from flopwatch.layer_runs import runs
 
 

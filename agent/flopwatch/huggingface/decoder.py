@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flopwatch.blocks import Attention, DenseMlp, FeedForward, LatentAttention, Mask, Mixer, MoeMlp
-from flopwatch.hf_reader import HfConfig
+from flopwatch.huggingface.reader import HfConfig
 from flopwatch.layer_runs import runs
 
 Masks = Callable[[HfConfig, int], list[Mask]]

@@ -1,7 +1,7 @@
 """NVIDIA accelerators from Hopper on: dense peaks, exact names, sources."""
 
 from flopwatch.accelerator import Accelerator
-from flopwatch.accelerator_sources import (
+from flopwatch.peaks.sources import (
     ADA,
     COMPOSER,
     DGXC,

@@ -1,7 +1,7 @@
 """NVIDIA accelerators up to Ada: dense peaks, exact names, sources."""
 
 from flopwatch.accelerator import Accelerator
-from flopwatch.accelerator_sources import ADA, COMPOSER, DRIVER, LIGHTNING, LLM_C, STAS, TORCHTITAN, VERL
+from flopwatch.peaks.sources import ADA, COMPOSER, DRIVER, LIGHTNING, LLM_C, STAS, TORCHTITAN, VERL
 
 GA100_MIG = {"1g": 14, "2g": 28, "3g": 42, "4g": 56, "7g": 98}
 """SMs by compute slices: 14 a slice, 98 of 108 usable (NVIDIA MIG guide)."""

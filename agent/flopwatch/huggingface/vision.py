@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from flopwatch.blocks import Attention, Block, DenseMlp, Mask
-from flopwatch.hf_decoder import UNGATED, dense_mlp, heads_of, hidden_of, layers_of
-from flopwatch.hf_reader import HfConfig
+from flopwatch.huggingface.decoder import UNGATED, dense_mlp, heads_of, hidden_of, layers_of
+from flopwatch.huggingface.reader import HfConfig
 
 BIDIRECTIONAL = Mask(causal=False)
 

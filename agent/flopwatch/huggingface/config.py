@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from flopwatch.blocks import ShapeError
-from flopwatch.hf_decoder import DECODERS, decoder
-from flopwatch.hf_hybrid import HYBRIDS
-from flopwatch.hf_reader import HfConfig
-from flopwatch.hf_vision import ENCODERS, TOWERS
+from flopwatch.huggingface.decoder import DECODERS, decoder
+from flopwatch.huggingface.hybrid import HYBRIDS
+from flopwatch.huggingface.reader import HfConfig
+from flopwatch.huggingface.vision import ENCODERS, TOWERS
 
 TEXT_TYPES = {"llama4": "llama4_text", "gemma3": "gemma3_text", "qwen2_vl": "qwen2"}
 """Model types whose text part is not named by ``text_config.model_type``, or stands at the top."""

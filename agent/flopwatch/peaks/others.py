@@ -1,7 +1,7 @@
 """Accelerators of other vendors: capacity and steps only, no hardware signals."""
 
 from flopwatch.accelerator import Accelerator
-from flopwatch.accelerator_sources import AMD, STAS, TORCHTITAN, VERL
+from flopwatch.peaks.sources import AMD, STAS, TORCHTITAN, VERL
 
 OTHERS: tuple[Accelerator, ...] = (
     Accelerator(
