@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.metadata
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -19,7 +20,7 @@ from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.prices import Prices
-from flopwatch_collector.config import Settings, data_folder
+from flopwatch_collector.config import Settings, data_folder, public_address, public_address
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.periodic import Periodic
@@ -134,9 +135,13 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
     """All parts over an opened data folder."""
     metrics = Metrics()
     accounting = _accounting(settings, kept, directory)
-    engine = AlertEngine(
-        kept.control, Notifier(channels(settings.notify), kept.control, clock=clock), settings.alerts
+    notifier = Notifier(
+        channels(settings.notify),
+        kept.control,
+        external_url=public_address(settings.collector, socket.gethostname()),
+        clock=clock,
     )
+    engine = AlertEngine(kept.control, notifier, settings.alerts)
     query = CollectorQuery(
         fleet=directory,
         store=kept.store,
