@@ -65,12 +65,12 @@ def torchtitan_header() -> None:
                     "depth_init=True, use_flex_attn=False, attn_mask_type='causal', eos_id=0)")  # fmt: skip
     torchtitan_line("Model llama3 8B size: 8,030,261,248 total parameters")
     torchtitan_line("Peak FLOPS used for computing MFU: 9.890e+14")
-    torchtitan_line("Trainer is initialized with local batch size 1, global batch size 8, gradient accumulation "
+    torchtitan_line("Trainer is initialized with local batch size 2, global batch size 8, gradient accumulation "
                     "steps 1, sequence length 8192, total steps 1000 (warmup 200)")  # fmt: skip
 
 
 def torchtitan_step(step: int, seconds: float) -> None:
-    tps = 8192 / seconds
+    tps = 8 * 8192 / seconds / 4
     tflops = tps * 57.9e9 / 1e12
     torchtitan_line(f"step: {step:2d}  loss: {7.0 / (1 + step / 50):8.5f}  grad_norm: {1.25:7.4f}  "
                     f"memory: 46.82GiB(59.07%)  tps: {tps:,.0f}  tflops: {tflops:,.2f}  "
