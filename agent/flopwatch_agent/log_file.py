@@ -1,12 +1,16 @@
 """One log file, opened only when it is a regular file: reading a pipe or a terminal would steal the job's output."""
 
+import ctypes
 import os
 import stat
+import struct
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 HEAD_BYTES = 256
+STATX_BIRTH, EMPTY_PATH = 0x800, 0x1000
+STATX_SIZE, BIRTH_OFFSET = 256, 80
 
 
 class NotRegularError(OSError):
@@ -27,6 +31,22 @@ class FileIdentity:
 def identity_of(status: os.stat_result) -> FileIdentity:
     """The identity in a stat result."""
     return FileIdentity(status.st_dev, status.st_ino)
+
+
+def birth(descriptor: int) -> float | None:
+    """When an open file was made, by statx(2), which Python does not have; None where it is not known."""
+    try:
+        statx = ctypes.CDLL(None, use_errno=True).statx
+    except AttributeError:
+        return None
+    answer = ctypes.create_string_buffer(STATX_SIZE)
+    if statx(descriptor, b"", EMPTY_PATH, STATX_BIRTH, answer) != 0:
+        return None
+    (mask,) = struct.unpack_from("=I", answer, 0)
+    if not mask & STATX_BIRTH:
+        return None
+    seconds, nanoseconds = struct.unpack_from("=qI", answer, BIRTH_OFFSET)
+    return float(seconds + nanoseconds * 1e-9)
 
 
 class LogFile:
@@ -50,7 +70,8 @@ class LogFile:
         self.path = shown_path
         self.offset = 0
         self.size_at_open = status.st_size
-        self.modified_at_open = status.st_mtime
+        self.born_seconds = birth(self._descriptor)
+        """When the file was made; None where the file system does not say."""
 
     def status(self) -> os.stat_result:
         """The file's size and times now."""

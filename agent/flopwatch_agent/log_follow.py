@@ -90,15 +90,15 @@ class Follower:
             self.reader.feed(b"", now)
             parts.append(self._kept(self.reader.take()))
         if self.backlog and self.file.offset >= self.file.size_at_open:
-            parts.append(Output(steps=tuple(self._dated())))
+            parts.append(Output(steps=tuple(self._dated(min(status.st_mtime, now)))))
         self.last_poll_seconds = now
         return joined(parts), taken
 
-    def finish(self) -> Output:
+    def finish(self, now: float) -> Output:
         """The rest, when the job has ended and nothing more will come."""
         self.reader.finish()
         last = self._kept(self.reader.take())
-        return joined([last, Output(steps=tuple(self._dated()))])
+        return joined([last, Output(steps=tuple(self._dated(min(self.file.status().st_mtime, now))))])
 
     def position(self) -> Position | None:
         """What a restarted agent needs to go on here."""
@@ -134,7 +134,7 @@ class Follower:
         return modified if self.last_poll_seconds <= modified <= now else now
 
     def _kept(self, output: Output) -> Output:
-        """The output without what is history or was sent, undated rows put aside for dating."""
+        """The output without what is history or was sent; its rows are put aside for dating."""
         offset = self.file.offset
         if offset <= self.sent_until:
             self.rows_seen += len(output.steps)
@@ -143,8 +143,6 @@ class Follower:
             steps = tuple(row for row in output.steps if self._is_of_this_run(row))
             output = dataclasses.replace(output, steps=steps, phases=(), findings=())
         self.rows_seen += len(output.steps)
-        if offset > self.file.size_at_open:
-            return output
         self.backlog.extend(output.steps)
         del self.backlog[:-MAX_BACKLOG_ROWS]
         return dataclasses.replace(output, steps=())
@@ -153,10 +151,12 @@ class Follower:
         time = row.end_time_seconds
         return time is not None and time >= self.run_start_seconds - HISTORY_SLACK_SECONDS
 
-    def _dated(self) -> list[Row]:
-        """The backlog with times: a row without one ended when the next began, the last when the file last changed."""
+    def _dated(self, end: float) -> list[Row]:
+        """The backlog with times: a row without one ended when the next began, the last when the file last changed.
+
+        A reader may hold rows back until it knows the format, so that undated ones may also come later.
+        """
         rows, self.backlog = self.backlog, []
-        end = self.file.modified_at_open
         dated = []
         for row in reversed(rows):
             if row.end_time_seconds is None:

@@ -22,6 +22,7 @@ BYTES_A_READ = 12 << 20
 MAX_FILES_A_JOB = 16
 MAX_RUN_FACTS = 24
 MAX_LEFT = 500
+BIRTH_SLACK = 1.0
 WAITING = "steps"
 NOWHERE = "no output file of its processes was found: report steps with flopwatch.StepReporter"
 SHARED = "{count} live jobs write this file, so no row can be told apart: give each run its own log"
@@ -138,7 +139,7 @@ class StepsSource:
                     self._convert(follower, output, collected)
                     if not taken:
                         break
-                self._convert(follower, follower.finish(), collected)
+                self._convert(follower, follower.finish(now), collected)
             except OSError as error:
                 logger.info("the end of %s was not read: %s", follower.file.path, error)
             self._leave(identity, follower)
@@ -219,12 +220,16 @@ class StepsSource:
             self._problem(ref, output.path, f"it cannot be opened: {error.strerror or error}")
             self._progress[ref].reason = f"its log {output.path} cannot be opened: {error.strerror or error}"
             return
+        start = job.sighting.start_time_seconds or 0.0
+        of_this_run = not output.appended or (
+            file.born_seconds is not None and file.born_seconds >= start - BIRTH_SLACK
+        )
         follower = Follower(
             file=file,
             job=ref,
             reader=self._new_reader(),
-            run_start_seconds=job.sighting.start_time_seconds or 0.0,
-            history_end=file.size_at_open if output.appended else 0,
+            run_start_seconds=start,
+            history_end=0 if of_this_run else file.size_at_open,
         )
         name = str(file.identity)
         kept = self._left.get(name) or self._positions.get(name)

@@ -86,6 +86,12 @@ class FakeCollector:
 
     @property
     def batches(self) -> list[dict[str, Any]]:
+        """Every batch once, as a collector keeps them."""
+        return list({(b["node"], b["spool"], b["sequence"]): b for b in self.received}.values())
+
+    @property
+    def received(self) -> list[dict[str, Any]]:
+        """Every batch as it came, those that came again included."""
         return [request.batch for request in list(self.requests)]
 
     def all(self, name: str) -> list[dict[str, Any]]:
