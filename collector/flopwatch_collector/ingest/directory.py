@@ -146,7 +146,7 @@ class Directory:
             self._slots.inventory(place, batch.gpus)
         if batch.node_facts is not None:
             self._slots.expected(place, batch.node_facts)
-        gpus = self._slots.numbers(place, _uuids(batch))
+        gpus = self._slots.numbers(place, {sample.gpu for sample in batch.gpu_samples}, _named(batch))
         jobs = self._job_numbers(place, batch, gpus)
         claims = Claims()
         made = RawRows(
@@ -228,10 +228,9 @@ def _by_number(documents: Mapping[str, Any]) -> dict[int, Any]:
     return {int(key): document for key, document in documents.items()}
 
 
-def _uuids(batch: Batch) -> set[str]:
-    """Every GPU that the batch names beside its inventory."""
-    named = {sample.gpu for sample in batch.gpu_samples}
-    named.update(event.gpu for event in batch.events if event.gpu)
+def _named(batch: Batch) -> set[str]:
+    """Every GPU that jobs, leases and events of the batch name."""
+    named = {event.gpu for event in batch.events if event.gpu}
     for job in batch.jobs:
         named.update(job.gpus, job.leased_gpus or ())
     for lease in batch.leases:

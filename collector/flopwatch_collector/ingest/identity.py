@@ -55,6 +55,10 @@ def claim(cluster: str, node: str, job: JobSighting, start_seconds: float | None
     """
     if job.scheduler == "kubernetes" and _is_key(job.owner_uid):
         return Claim(group=f"kubernetes/{cluster}/{job.owner_uid}", shared=True, by_start=False)
+    launch = _launch(cluster, node, job, start_seconds)
+    # A pod is a node's part of a job: only its owner, or how it was launched, says of which.
+    if job.scheduler == "kubernetes" and launch is not None:
+        return launch
     if job.scheduler != "none" and _is_key(job.scheduler_job_id):
         return Claim(
             group=f"{job.scheduler}/{cluster}/{job.scheduler_job_id}",
@@ -63,17 +67,17 @@ def claim(cluster: str, node: str, job: JobSighting, start_seconds: float | None
             submit_seconds=job.submit_time_seconds,
             start_seconds=start_seconds,
         )
-    if (
-        _is_key(job.master)
-        and job.world_size is not None
-        and job.uid is not None
-        and start_seconds is not None
-    ):
-        local = f"/{node}" if _LOOPBACK.match(job.master or "") else ""
-        group = f"launch/{cluster}{local}/{job.uid}/{job.master}/{job.world_size}"
-        return Claim(group=group, shared=not local, by_start=True, start_seconds=start_seconds)
     group = f"node/{cluster}/{node}/{job.ref}"
-    return Claim(group=group, shared=False, by_start=True, start_seconds=start_seconds)
+    return launch or Claim(group=group, shared=False, by_start=True, start_seconds=start_seconds)
+
+
+def _launch(cluster: str, node: str, job: JobSighting, start_seconds: float | None) -> Claim | None:
+    """User, master address and world size; a master on loopback joins no other node."""
+    if not _is_key(job.master) or job.world_size is None or job.uid is None or start_seconds is None:
+        return None
+    local = f"/{node}" if _LOOPBACK.match(job.master or "") else ""
+    group = f"launch/{cluster}{local}/{job.uid}/{job.master}/{job.world_size}"
+    return Claim(group=group, shared=not local, by_start=True, start_seconds=start_seconds)
 
 
 def _is_key(text: str | None) -> bool:

@@ -269,7 +269,7 @@ def with_sighting(job: JobRecord, place: Place, seen: Seen) -> JobRecord:
     new = seen.job
     described = replace(
         job,
-        name=new.name or job.name,
+        name=new.name if new.name and job.name in (new.ref, new.scheduler_job_id) else job.name,
         scheduler=job.scheduler if new.scheduler == "none" else new.scheduler,
         scheduler_job_id=new.scheduler_job_id if new.scheduler != "none" else job.scheduler_job_id,
         user=new.user or (str(new.uid) if new.uid is not None and job.user is None else job.user),

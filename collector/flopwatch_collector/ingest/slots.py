@@ -53,26 +53,33 @@ class Slots:
             uuid = f"unread:{place.node_name}:{slot}"
             self._found(place, GpuDevice(uuid=uuid, slot=slot, name="", state="unreadable", reason=reason))
 
-    def numbers(self, place: Place, uuids: Iterable[str]) -> dict[str, int | None]:
-        """The tenure of each UUID at the batch's time; ``None`` for a GPU that another node reports now."""
-        return {uuid: self._number(place, uuid) for uuid in uuids}
+    def numbers(self, place: Place, sampled: Iterable[str], named: Iterable[str]) -> dict[str, int | None]:
+        """The tenure of each UUID at the batch's time.
 
-    def _number(self, place: Place, uuid: str) -> int | None:
+        A sampled GPU that no inventory has named yet is taken in; one that is only named by a job or an event
+        is not. ``None`` for a GPU that another node reports now, that has left its slot, or is not known.
+        """
+        numbers = {uuid: self._sampled(place, uuid) for uuid in sampled}
+        for uuid in named:
+            if uuid not in numbers:
+                tenures = self._by_uuid.get((place.cluster, uuid))
+                numbers[uuid] = self._at(tenures, place.time_seconds) if tenures else None
+        return numbers
+
+    def _sampled(self, place: Place, uuid: str) -> int | None:
+        device = GpuDevice(uuid=uuid, slot=UNKNOWN_SLOT, name="")
         tenures = self._by_uuid.get((place.cluster, uuid))
         if not tenures:
-            return self._found(place, GpuDevice(uuid=uuid, slot=UNKNOWN_SLOT, name=""))
-        number = self._at(tenures, place.time_seconds)
-        if self._table.records[number].node != place.node:
-            if not self._may_take_over(place, number):
-                return None
-            return self._move(
-                place, self._table.records[number], GpuDevice(uuid=uuid, slot=UNKNOWN_SLOT, name="")
-            )
-        self._mark_active(number, place.time_seconds)
-        gpu = self._table.records[number]
+            return self._found(place, device)
+        gpu = self._table.records[self._at(tenures, place.time_seconds)]
+        if gpu.node != place.node:
+            return self._move(place, gpu, device) if self._may_take_over(place, gpu.number) else None
+        if gpu.to_seconds is not None and place.first_seconds > gpu.to_seconds:
+            return None
+        self._mark_active(gpu.number, place.time_seconds)
         if (start := self._start(place, gpu)) != gpu.from_seconds:
             self._put(replace(gpu, from_seconds=start))
-        return number
+        return gpu.number
 
     def _report(self, place: Place, device: GpuDevice) -> None:
         tenures = self._by_uuid.get((place.cluster, device.uuid))

@@ -2,6 +2,7 @@ import gzip
 import json
 
 import pytest
+from tests.integration.collector.batches import NOW, batch, sample, slurm, step
 
 from flopwatch import wire
 from flopwatch_collector.ingest.decode import (
@@ -11,7 +12,6 @@ from flopwatch_collector.ingest.decode import (
     decode,
     read_batch,
 )
-from tests.integration.collector.batches import NOW, batch, sample, slurm, step
 
 PLAIN = {
     "version": 1,

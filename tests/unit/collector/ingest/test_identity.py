@@ -25,6 +25,16 @@ def test_pods_of_one_kubernetes_owner_are_one_job() -> None:
     assert launcher.key == worker.key == "kubernetes/c1/owner-1/"
 
 
+def test_pods_whose_owner_is_unknown_are_joined_by_how_they_were_launched() -> None:
+    master = {"uid": 0, "master": "train-master-0:23456", "world_size": 16}
+    one = claimed("n1", scheduler="kubernetes", scheduler_job_id="pod-a", **master)
+    two = claimed("n2", scheduler="kubernetes", scheduler_job_id="pod-b", **master)
+    lone = claimed("n3", scheduler="kubernetes", scheduler_job_id="pod-c")
+
+    assert one.group == two.group
+    assert lone.group == "kubernetes/c1/pod-c"
+
+
 def test_without_scheduler_user_master_and_world_size_make_the_group() -> None:
     one = claimed("n1", uid=5, master="10.0.0.1:29500", world_size=16)
     two = claimed("n2", uid=5, master="10.0.0.1:29500", world_size=16)

@@ -1,7 +1,8 @@
+from tests.integration.collector.batches import NOW, MemoryControl, batch, device, sample, slurm, step
+
 from flopwatch import wire
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.model import JobRecord
-from tests.integration.collector.batches import NOW, MemoryControl, batch, device, sample, slurm, step
 
 
 def directory(control: MemoryControl | None = None) -> Directory:

@@ -1,7 +1,8 @@
+from tests.integration.collector.batches import NOW, MemoryControl, batch, device, slurm, step
+
 from flopwatch import wire
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.model import LeaseRecord
-from tests.integration.collector.batches import NOW, MemoryControl, batch, device, slurm, step
 
 TWO = (device("A"), device("B", "0000:3d:00.0"))
 

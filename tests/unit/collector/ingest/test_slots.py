@@ -1,7 +1,8 @@
+from tests.integration.collector.batches import NOW, MemoryControl, batch, device, sample
+
 from flopwatch import wire
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.model import Gpu
-from tests.integration.collector.batches import NOW, MemoryControl, batch, device, sample
 
 
 def directory() -> Directory:
@@ -136,6 +137,29 @@ def test_a_sample_without_inventory_is_kept_and_finds_its_slot_later() -> None:
     assert [(gpu.number, gpu.slot, gpu.name) for gpu in gpus(fleet)] == [
         (1, "0000:1b:00.0", "NVIDIA H100 80GB HBM3")
     ]
+
+
+def test_a_gpu_that_only_a_lease_or_an_event_names_is_no_capacity() -> None:
+    fleet = directory()
+    lease = wire.Lease(lease_id="1", job="j", gpus=("X",), source="prolog", start_seconds=NOW)
+    event = wire.Event(time_seconds=NOW, kind="xid", gpu="Y", code=79)
+
+    rows = fleet.resolve(batch(leases=(lease,), events=(event,)), NOW).rows.event
+
+    assert gpus(fleet) == []
+    assert rows["gpu"].tolist() == [0]
+
+
+def test_samples_of_a_retired_card_or_a_mig_parent_are_left_out() -> None:
+    fleet = directory()
+    part = device("MIG-1", mig_profile="3g.40gb", mig_parent_uuid="A")
+    take(fleet, batch(gpus=(device("A"),)), batch(at=NOW + 10, gpus=(device("A"), part)))
+
+    mixed = batch(at=NOW + 20, gpu_samples=(sample("A", NOW + 20), sample("MIG-1", NOW + 20)))
+    rows = fleet.resolve(mixed, NOW + 20).rows.gpu
+
+    assert rows["gpu"].tolist() == [2]
+    assert len(gpus(fleet)) == 2
 
 
 def test_numbers_and_tenures_survive_a_restart() -> None:
