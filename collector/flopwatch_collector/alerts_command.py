@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -60,7 +61,7 @@ def _send(receiver: Webhook, collector: config.CollectorSettings, now: float) ->
     result = {"channel": receiver.name, "address": receiver.privacy_form, "delivered": True, "problem": None}
     try:
         receiver.send(
-            test_body(receiver.name, f"http://{collector.host}:{collector.port}", now),
+            test_body(receiver.name, config.public_address(collector, socket.gethostname()), now),
             f"test-{now:.3f}",
         )
     except DeliveryFailed as error:

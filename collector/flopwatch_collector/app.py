@@ -20,7 +20,7 @@ from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.prices import Prices
-from flopwatch_collector.config import Settings, data_folder, public_address, public_address
+from flopwatch_collector.config import Settings, data_folder, public_address
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.periodic import Periodic

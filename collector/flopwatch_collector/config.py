@@ -21,6 +21,8 @@ class CollectorSettings:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     time_zone: str = "UTC"
+    public_url: str | None = None
+    """Where people reach the dashboard, for links in alerts; default: this host and port."""
     insecure: bool = False
     """Serve beyond loopback without a token."""
     max_body_bytes: int = 16 * 1024 * 1024
@@ -167,6 +169,15 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         alerts=section(AlertSettings, "alerts", tables, environ),
         notify=tuple(section(NotifySettings, "notify", {"notify": table}, {}) for table in channels),
     )
+
+
+def public_address(settings: CollectorSettings, machine_name: str) -> str:
+    """Where people reach the dashboard: as set, else this host and port."""
+    if settings.public_url is not None:
+        return settings.public_url.rstrip("/")
+    scheme = "http" if settings.tls_cert is None else "https"
+    host = machine_name if settings.host in ("", "0.0.0.0", "::") else settings.host  # noqa: S104 - compared, not bound
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def data_folder(settings: CollectorSettings, environ: Mapping[str, str]) -> Path:

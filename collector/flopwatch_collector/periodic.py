@@ -13,8 +13,8 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from flopwatch_collector.alerting.engine import AlertEngine
-from flopwatch_collector.alerting.rules import Facts
 from flopwatch_collector.config import Settings
+from flopwatch_collector.facts import Facts
 from flopwatch_collector.store.port import Store
 
 ACCOUNTING_SECONDS = 10.0

@@ -24,6 +24,7 @@ from flopwatch_collector.alerting.state import (
     without_evidence,
 )
 from flopwatch_collector.config import AlertSettings
+from flopwatch_collector.facts import Facts
 from flopwatch_collector.store.port import Control
 
 ALERT_KIND = "alert"
@@ -69,7 +70,7 @@ class AlertEngine:
         """End delivery; what waits is kept."""
         self._notifier.stop()
 
-    def evaluate(self, facts: rules.Facts) -> None:
+    def evaluate(self, facts: Facts) -> None:
         """One round: all rules, all states, and the messages that follow from them."""
         now = facts.now
         self._simulated = facts.simulated
@@ -178,7 +179,7 @@ class AlertEngine:
         )
 
 
-def _nodes_of_job(facts: rules.Facts) -> dict[str, frozenset[tuple[str, str]]]:
+def _nodes_of_job(facts: Facts) -> dict[str, frozenset[tuple[str, str]]]:
     return {
         job.row.job_id: frozenset((job.row.cluster, node) for node in job.nodes)
         for job in facts.jobs

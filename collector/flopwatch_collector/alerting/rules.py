@@ -5,11 +5,11 @@ reading for everything it could judge, so that the state machine can tell *good*
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from flopwatch.query import JobRow, Severity, Verdict
+from flopwatch.query import JobRow, Severity
 from flopwatch_collector.alerting.state import STALE_AFTER_SECONDS, Condition, Reading
 from flopwatch_collector.config import AlertSettings
+from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
 
 JUDGED_KINDS = frozenset(("pretrain", "finetune", "unknown"))
 """Kinds of job that absolute MFU rules apply to."""
@@ -28,51 +28,6 @@ FRESH_STEPS_SECONDS = 60.0
 """Steps newer than this are present evidence, whatever the usual time between reports."""
 SILENT_INTERVALS = 2.5
 """A node is silent when its newest sample is older than this many of its intervals."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobFacts:
-    """What rules may know of a job: its row, and where it stands this moment."""
-
-    row: JobRow
-    bucket: str | None
-    """The ledger's bucket now; None when unknown."""
-    bucket_since_seconds: float | None
-    """Since when it has been in it without a break."""
-    steps_since_start: int | None
-    """Steps of the present launch."""
-    report_gap_seconds: float | None
-    """Usual time between two reports of steps."""
-    data_seconds: float | None
-    """Event time of the newest sample of its GPUs."""
-    nodes: frozenset[str] = frozenset()
-    """Names of the nodes it runs on."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeFacts:
-    """What rules may know of a node."""
-
-    cluster: str
-    node: str
-    last_seen_seconds: float
-    interval_seconds: float
-    bucket: str | None
-    """The bucket that all its GPUs are in now; None when they differ or are unknown."""
-    gpus: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
-    """Everything the rules look at in one evaluation."""
-
-    now: float
-    jobs: tuple[JobFacts, ...]
-    nodes: tuple[NodeFacts, ...]
-    verdict: Verdict | None
-    cluster: str
-    """Whose verdict it is: the cluster's name, or several joined by commas."""
-    simulated: bool = False
 
 
 Rule = Callable[[Facts, AlertSettings], Iterator[Reading]]

@@ -10,8 +10,8 @@ from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.delivery.outbox import OUTBOX_KIND, Entry
 from flopwatch_collector.alerting.delivery.webhook import Webhook
 from flopwatch_collector.alerting.engine import AlertEngine
-from flopwatch_collector.alerting.rules import Facts, JobFacts, NodeFacts
 from flopwatch_collector.config import AlertSettings
+from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
 from flopwatch_collector.store.control_sqlite import SqliteControl
 
 START = 1_000_000.0

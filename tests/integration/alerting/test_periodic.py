@@ -9,8 +9,8 @@ import pytest
 
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.engine import AlertEngine
-from flopwatch_collector.alerting.rules import Facts
 from flopwatch_collector.config import Settings
+from flopwatch_collector.facts import Facts
 from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.store.control_sqlite import SqliteControl
 

@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 from flopwatch.query import Cause, JobRow, MfuFigure, Target, Verdict
-from flopwatch_collector.alerting.rules import Facts, JobFacts, NodeFacts, read_all
+from flopwatch_collector.alerting.rules import read_all
 from flopwatch_collector.alerting.state import Reading
 from flopwatch_collector.config import ALERT_RULES, AlertSettings
+from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
 
 NOW = 100_000.0
 

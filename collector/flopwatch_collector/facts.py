@@ -1,0 +1,50 @@
+"""What the alert rules look at: jobs, nodes and the fleet at one moment. Views make it, rules read it."""
+
+from dataclasses import dataclass
+
+from flopwatch.query import JobRow, Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFacts:
+    """What rules may know of a job: its row, and where it stands this moment."""
+
+    row: JobRow
+    bucket: str | None
+    """The ledger's bucket now; None when unknown."""
+    bucket_since_seconds: float | None
+    """Since when it has been in it without a break."""
+    steps_since_start: int | None
+    """Steps of the present launch."""
+    report_gap_seconds: float | None
+    """Usual time between two reports of steps."""
+    data_seconds: float | None
+    """Event time of the newest sample of its GPUs."""
+    nodes: frozenset[str] = frozenset()
+    """Names of the nodes it runs on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFacts:
+    """What rules may know of a node."""
+
+    cluster: str
+    node: str
+    last_seen_seconds: float
+    interval_seconds: float
+    bucket: str | None
+    """The bucket that all its GPUs are in now; None when they differ or are unknown."""
+    gpus: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """Everything the rules look at in one evaluation."""
+
+    now: float
+    jobs: tuple[JobFacts, ...]
+    nodes: tuple[NodeFacts, ...]
+    verdict: Verdict | None
+    cluster: str
+    """Whose verdict it is: the cluster's name, or several joined by commas."""
+    simulated: bool = False

@@ -1,0 +1,75 @@
+"""What the alert rules look at, from the same figures as the pages."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from flopwatch.query import JobRow, Verdict
+from flopwatch_collector.compute.buckets import BUCKETS
+from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
+from flopwatch_collector.model import Columns, FleetState
+from flopwatch_collector.views.present import JobNow
+from flopwatch_collector.views.sources import Moment, Sources
+
+ENDED_LOOKBACK_SECONDS = 86_400.0
+"""Jobs that ended this long ago still say so, in case the collector was not running when they did."""
+
+
+def facts_of(
+    sources: Sources, moment: Moment, found: Mapping[int, JobNow], rows: list[JobRow], verdict: Verdict
+) -> Facts:
+    """The facts of one evaluation."""
+    _, newest = sources.accounting.newest()
+    state = moment.state
+    return Facts(
+        now=moment.now,
+        jobs=tuple(_job(state, job, row) for job, row in zip(found.values(), rows, strict=True)),
+        nodes=_nodes(state, newest.ledger),
+        verdict=verdict,
+        cluster=",".join(sorted({node.cluster for node in state.nodes.values()})),
+        simulated=state.simulated,
+    )
+
+
+def _job(state: FleetState, job: JobNow, row: JobRow) -> JobFacts:
+    times = [part.last_seen_seconds for part in job.record.parts if part.last_seen_seconds > 0]
+    return JobFacts(
+        row=row,
+        bucket=job.bucket,
+        bucket_since_seconds=job.since_seconds,
+        steps_since_start=job.steps_since_start,
+        report_gap_seconds=job.timeline.report_gap_seconds if job.timeline is not None else None,
+        data_seconds=max(times, default=None),
+        nodes=frozenset(state.nodes[part.node].name for part in job.record.parts if part.node in state.nodes),
+    )
+
+
+def _nodes(state: FleetState, ledger: Columns) -> tuple[NodeFacts, ...]:
+    """Every node, with the bucket that all its GPUs were in over its newest window."""
+    gpus: dict[int, int] = {}
+    for gpu in state.gpus.values():
+        if gpu.to_seconds is None:
+            gpus[gpu.node] = gpus.get(gpu.node, 0) + 1
+    buckets = _one_bucket(ledger)
+    return tuple(
+        NodeFacts(
+            cluster=node.cluster,
+            node=node.name,
+            last_seen_seconds=node.last_seen_seconds,
+            interval_seconds=node.interval_seconds,
+            bucket=buckets.get(number),
+            gpus=gpus.get(number, 0),
+        )
+        for number, node in state.nodes.items()
+    )
+
+
+def _one_bucket(ledger: Columns) -> dict[int, str]:
+    """By node: the bucket that holds all time of the newest window, where one does."""
+    if not ledger["ts"].size:
+        return {}
+    newest = ledger["ts"] == ledger["ts"].max()
+    pairs = np.unique(np.stack((ledger["node"][newest], ledger["bucket"][newest])), axis=1)
+    nodes, count = np.unique(pairs[0], return_counts=True)
+    single = set(nodes[count == 1].tolist())
+    return {int(node): BUCKETS[int(bucket)] for node, bucket in pairs.T.tolist() if node in single}

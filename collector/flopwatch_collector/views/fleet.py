@@ -1,0 +1,191 @@
+"""The Fleet page: the verdict, today's ledger, the days, the course of the range, and who wastes most."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flopwatch.query import Day, Fleet, JobRow, Ledger, Status, Tile, Verdict
+from flopwatch_collector.compute import days as calendar
+from flopwatch_collector.compute import rollup
+from flopwatch_collector.compute.breakeven import verdict
+from flopwatch_collector.compute.classes import HOUR_MILLISECONDS, is_waste, money_of, to_answer
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.model import Columns
+from flopwatch_collector.views import alerts, jobs, rollups, series
+from flopwatch_collector.views.present import JobNow, Present
+from flopwatch_collector.views.sources import Moment, Sources
+
+SHOWN_DAYS = 30
+VERDICT_DAYS = 90
+SPARK_DAYS = 14
+SPARK_POINTS = 48
+TOP_JOBS = 10
+TILE_SECONDS = 3_600.0
+"""The MFU tile is of the newest hour."""
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Today:
+    """Ledger rows since midnight, and of yesterday until the same time and after it."""
+
+    start_seconds: float
+    rows: Columns
+    before: Columns
+    """Of yesterday, up to the same time of day."""
+    after: Columns
+    """Of yesterday, from then on."""
+
+
+def fleet_of(
+    sources: Sources, present: Present, moment: Moment, status: Status, past: tuple[Day, ...]
+) -> Fleet:
+    """The page. ``past`` are the last 90 days, today last; today's own figure is replaced by the ledger's."""
+    today = today_of(sources, moment)
+    ledger = ledger_of(sources, today, moment)
+    found = present.jobs(moment, jobs.within(moment))
+    made = jobs.tables(sources, moment, found, today.rows)
+    rolled = rollups.joined(made.rollups)
+    shown_days = (*past[:-1], _today(past[-1], ledger))
+    state = verdict_of(sources, shown_days)
+    rows = jobs.job_rows(sources, moment, found, made)
+    course = series.fleet_series(sources, moment, found, rolled)
+    active = alerts.in_cluster(sources.alerts.active(), moment.asked.cluster)
+    recent = _recent(sources, moment, found)
+    target = target_ratio(rows)
+    return Fleet(
+        status=status,
+        range_seconds=moment.asked.seconds,
+        verdict=state,
+        utilisation=Tile(
+            value=ledger.billable_ratio,
+            reference=state.line_ratio,
+            spark=tuple(day.billable_ratio for day in shown_days[-SPARK_DAYS:]),
+        ),
+        mfu=Tile(value=rollup.fleet_ratio(recent), reference=target, spark=_spark(course.columns["mfu"])),
+        mfu_coverage_ratio=rollup.coverage(recent),
+        waste=_waste_tile(today, ledger),
+        waste_money=_money_tile(sources, today, ledger),
+        waste_money_per_day=_per_day(sources, today, moment.now),
+        alerts_by_severity=alerts.by_severity(active),
+        ledger_today=ledger,
+        days=shown_days[-SHOWN_DAYS:],
+        series=course,
+        mfu_target_ratio=target,
+        top_jobs=jobs.most_wasteful(rows, TOP_JOBS),
+        alerts=active,
+    )
+
+
+def today_of(sources: Sources, moment: Moment) -> Today:
+    """The ledger rows that all of the page's ledger figures are made from."""
+    read = sources.accounting.ledger_rows
+    start = sources.accounting.today_start(moment.now)
+    yesterday = sources.accounting.today_start(start - 3_600.0)
+    same = (yesterday + moment.now - start) // 300.0 * 300.0
+    cluster = moment.asked.cluster
+    return Today(
+        start_seconds=start,
+        rows=read(start, moment.now, cluster=cluster),
+        before=read(yesterday, min(same, start), cluster=cluster),
+        after=read(min(same, start), start, cluster=cluster),
+    )
+
+
+def ledger_of(sources: Sources, today: Today, moment: Moment) -> Ledger:
+    """Today's ledger, from which every figure of today follows."""
+    since = sources.accounting.provisional_from_seconds
+    provisional = max(since, today.start_seconds) if since is not None else None
+    return to_answer(today.rows, sources.price, today.start_seconds, moment.now, provisional)
+
+
+def _today(day: Day, ledger: Ledger) -> Day:
+    """Today's bar from the same rows as the tile."""
+    return Day(
+        day=day.day,
+        billable_ratio=ledger.billable_ratio,
+        unknown_ratio=ledger.unknown_ratio,
+        capacity_gpu_milliseconds=ledger.capacity_gpu_milliseconds,
+        complete=False,
+        valid=bool(ledger.capacity_gpu_milliseconds)
+        and (ledger.unknown_ratio or 0.0) <= 1.0 - calendar.VALID_RATIO,
+    )
+
+
+def verdict_of(sources: Sources, past: tuple[Day, ...]) -> Verdict:
+    """The fleet against its line over these days."""
+    costs = sources.settings.costs
+    return verdict(
+        past,
+        line_ratio=costs.breakeven_ratio,
+        line_source=costs.breakeven_source,
+        price=costs.price_per_gpu_hour,
+    )
+
+
+def target_ratio(rows: list[JobRow]) -> float | None:
+    """Targets of running jobs that have an MFU, weighted by their GPUs; None when none has a target."""
+    pairs = [
+        (row.target.ratio, row.gpus)
+        for row in rows
+        if row.state in ("running", "stalled") and row.target.ratio is not None and row.gpus
+        if row.mfu.value_ratio is not None
+    ]
+    total = sum(gpus for _, gpus in pairs)
+    return sum(ratio * gpus for ratio, gpus in pairs) / total if total else None
+
+
+def _recent(sources: Sources, moment: Moment, found: dict[int, JobNow]) -> Columns:
+    """Rollups of the newest hour of jobs that run."""
+    running = [number for number, job in found.items() if not job.ended]
+    start = (moment.now - TILE_SECONDS) // 300.0 * 300.0
+    rows = sources.accounting.job_rollups(start, moment.now)
+    return rollups.told_only(take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64))), found)
+
+
+def _spark(values: tuple[float | None, ...]) -> tuple[float | None, ...]:
+    return values[:: max(1, -(-len(values) // SPARK_POINTS))]
+
+
+def _waste_tile(today: Today, ledger: Ledger) -> Tile:
+    hourly = _hourly_waste(today)
+    return Tile(
+        value=ledger.waste_gpu_milliseconds / HOUR_MILLISECONDS,
+        reference=wasted(today.before) / HOUR_MILLISECONDS if today.before["ts"].size else None,
+        spark=tuple(amount / HOUR_MILLISECONDS for amount in hourly),
+    )
+
+
+def _money_tile(sources: Sources, today: Today, ledger: Ledger) -> Tile:
+    hourly = [money_of(amount, sources.price) for amount in _hourly_waste(today)]
+    before = money_of(wasted(today.before), sources.price) if today.before["ts"].size else None
+    return Tile(value=ledger.waste_money, reference=before, spark=tuple(hourly))
+
+
+def wasted(rows: Columns) -> int:
+    """Wasted GPU milliseconds of ledger rows."""
+    return int(rows["gpu_milliseconds"][is_waste(rows)].sum())
+
+
+def _hourly_waste(today: Today) -> list[int]:
+    """Wasted GPU milliseconds of every hour of today."""
+    rows = take(today.rows, is_waste(today.rows))
+    if not today.rows["ts"].size:
+        return []
+    hours = ((rows["ts"] - today.start_seconds) // 3_600.0).astype(np.int64)
+    count = int((today.rows["ts"].max() - today.start_seconds) // 3_600.0) + 1
+    totals = np.zeros(count, dtype=np.int64)
+    np.add.at(totals, hours, rows["gpu_milliseconds"])
+    return [int(total) for total in totals]
+
+
+def _per_day(sources: Sources, today: Today, now: float) -> float | None:
+    """What the waste of the last 24 hours cost; where less is known, at that rate for a day."""
+    if sources.price is None:
+        return None
+    windows = np.union1d(today.rows["ts"], today.after["ts"])
+    if not windows.size:
+        return None
+    known_seconds = min(DAY_SECONDS, now - float(windows[0]))
+    amount = money_of(wasted(today.rows) + wasted(today.after), sources.price)
+    return None if amount is None or known_seconds <= 0 else amount * DAY_SECONDS / known_seconds

@@ -1,0 +1,106 @@
+"""The Job page: its row, its courses, its ledger, its sessions and nodes, and the arithmetic of its MFU."""
+
+import numpy as np
+
+from flopwatch.query import FindingInfo, Job, SessionInfo, Status, Stretch
+from flopwatch_collector.compute.buckets import BUCKETS, WINDOW_SECONDS
+from flopwatch_collector.compute.classes import CLASS_OF, to_answer
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.mfu import arithmetic
+from flopwatch_collector.compute.timeline import JobTimeline
+from flopwatch_collector.model import Columns, JobRecord
+from flopwatch_collector.views import alerts, jobs, rollups
+from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
+from flopwatch_collector.views.marks import marks_of
+from flopwatch_collector.views.nodes import nodes_of_job, signals_by_job
+from flopwatch_collector.views.present import Present
+from flopwatch_collector.views.sources import Moment, Sources
+
+
+def job_of(sources: Sources, present: Present, moment: Moment, status: Status, number: int) -> Job:
+    """The page of one job."""
+    job = present.jobs(moment, [number])[number]
+    record = job.record
+    ledger = sources.accounting.ledger_rows(moment.start, moment.now, job=number)
+    rolled = sources.accounting.job_rollups(moment.start, moment.now, [number], hourly=moment.hourly)
+    told = rollups.told_only(rolled, {number: job})
+    made = jobs.JobTables(
+        rollups=rollups.by_job(told), ledger=rollups.by_job(ledger), nodes=signals_by_job(moment.state)
+    )
+    timeline = sources.accounting.timeline(number, moment.start, moment.now, moment.now)
+    active = alerts.of_job(sources.alerts.active(), record.job_id)
+    history = alerts.of_job(sources.alerts.history(moment.start), record.job_id)
+    return Job(
+        status=status,
+        range_seconds=moment.asked.seconds,
+        row=jobs.job_row(sources, moment, job, made),
+        series=job_series(sources, moment, job, timeline, told),
+        steps=steps_series(timeline, job.basis, moment),
+        step_percentiles=step_percentiles(timeline, moment),
+        ledger=to_answer(ledger, sources.price, moment.start, moment.now, _provisional(sources, moment)),
+        sessions=sessions_of(record, timeline),
+        nodes=nodes_of_job(moment.state, record, moment.now),
+        marks=marks_of(sources, moment, record, timeline, (*active, *history)),
+        strip=strip_of(sources, moment, number, ledger),
+        shape=job.basis.run.shape or {},
+        shape_origin=job.basis.run.shape_origin,
+        arithmetic=arithmetic(job.figure),
+        findings=tuple(
+            FindingInfo(code=code, text=text, values=values) for code, text, values in record.findings
+        ),
+        alerts=(*active, *history),
+    )
+
+
+def _provisional(sources: Sources, moment: Moment) -> float | None:
+    since = sources.accounting.provisional_from_seconds
+    return max(since, moment.start) if since is not None and since < moment.now else None
+
+
+def sessions_of(record: JobRecord, timeline: JobTimeline | None) -> tuple[SessionInfo, ...]:
+    """The launches of the job; of one whose steps lie before the range, its steps are unknown."""
+    if timeline is None:
+        return ()
+    result = []
+    for session in timeline.sessions:
+        own = take(timeline.steps, timeline.steps["session"] == session.number)
+        found = bool(own["ts"].size)
+        first = own["step"] - own["steps_covered"] + 1
+        result.append(
+            SessionInfo(
+                session_id=f"{record.job_id}-{session.number}",
+                start_seconds=session.begin_seconds
+                if session.begin_seconds is not None
+                else (float(own["begin"].min()) if found else None),
+                end_seconds=session.end_seconds,
+                exit_reason=session.exit_reason,
+                first_step=int(first.min()) if found else None,
+                last_step=int(own["step"].max()) if found else None,
+                resumed_from_step=session.resumed_from_step,
+                steps=int(own["steps_covered"].sum()),
+                lost_steps=timeline.lost_steps(session.number),
+            )
+        )
+    return tuple(result)
+
+
+def strip_of(sources: Sources, moment: Moment, number: int, ledger: Columns) -> tuple[Stretch, ...]:
+    """The buckets the job was in; of a job that reports no steps, the largest of every window."""
+    exact = sources.accounting.stretches_of(number, moment.start, moment.now, moment.now)
+    return exact or _by_window(ledger, moment.now)
+
+
+def _by_window(ledger: Columns, now: float) -> tuple[Stretch, ...]:
+    result: list[Stretch] = []
+    for window in np.unique(ledger["ts"]).tolist():
+        rows = take(ledger, ledger["ts"] == window)
+        totals = np.zeros(len(BUCKETS), dtype=np.int64)
+        np.add.at(totals, rows["bucket"], rows["gpu_milliseconds"])
+        bucket = BUCKETS[int(totals.argmax())]
+        begin, end = window, min(window + WINDOW_SECONDS, now)
+        if result and result[-1].bucket == bucket and window - result[-1].end_seconds < 1.0:
+            begin = result.pop().start_seconds
+        result.append(
+            Stretch(start_seconds=begin, end_seconds=end, bucket=bucket, ledger_class=CLASS_OF[bucket])
+        )
+    return tuple(result)

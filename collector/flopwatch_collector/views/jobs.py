@@ -1,0 +1,164 @@
+"""The Jobs table: one row a job."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from flopwatch.query import Cause, JobRow, Jobs, JobState, Status
+from flopwatch_collector.compute import rollup
+from flopwatch_collector.compute.buckets import empty_rows
+from flopwatch_collector.compute.cause import NodeSignal, Signals, likely_cause
+from flopwatch_collector.compute.classes import by_class, is_waste, money_of
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.mfu import wall_ratio
+from flopwatch_collector.model import Columns, JobRecord
+from flopwatch_collector.views import rollups
+from flopwatch_collector.views.nodes import signals_by_job
+from flopwatch_collector.views.present import JobNow, Present
+from flopwatch_collector.views.sources import Moment, Sources
+from flopwatch_collector.views.targets import target_of
+
+ACTIVITY_SECONDS = 900.0
+"""Kernel and tensor activity of a running job are means of this much of the newest time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobTables:
+    """What rows are filled from: rollups by job of the range, and ledger rows by job."""
+
+    rollups: Mapping[int, Columns]
+    ledger: Mapping[int, Columns]
+    nodes: Mapping[int, tuple[NodeSignal, ...]]
+
+
+def jobs_of(sources: Sources, present: Present, moment: Moment, status: Status) -> Jobs:
+    """All running jobs, and those that ended within the range, the biggest waste first."""
+    numbers = within(moment)
+    found = present.jobs(moment, numbers)
+    ledger = sources.accounting.ledger_rows(moment.start, moment.now, cluster=moment.asked.cluster)
+    rows = job_rows(sources, moment, found, tables(sources, moment, found, ledger))
+    ordered = sorted(rows, key=lambda row: (row.state == "ended", -row.waste_gpu_milliseconds, row.job_id))
+    return Jobs(status=status, range_seconds=moment.asked.seconds, rows=tuple(ordered))
+
+
+def within(moment: Moment) -> list[int]:
+    """Numbers of the jobs of the cluster that run, or ended within the range."""
+    start = moment.now - moment.asked.seconds
+    return [
+        number
+        for number, job in sorted(moment.state.jobs.items())
+        if (moment.asked.cluster is None or job.cluster == moment.asked.cluster)
+        and (job.end_seconds is None or job.end_seconds >= start)
+    ]
+
+
+def tables(sources: Sources, moment: Moment, found: Mapping[int, JobNow], ledger: Columns) -> JobTables:
+    """Rollups of the range and the given ledger rows, by job."""
+    rows = sources.accounting.job_rollups(moment.start, moment.now, hourly=moment.hourly)
+    rows = rollups.told_only(rows, found)
+    waste = take(ledger, ledger["job"] > 0)
+    return JobTables(
+        rollups=rollups.by_job(rows), ledger=rollups.by_job(waste), nodes=signals_by_job(moment.state)
+    )
+
+
+def job_rows(sources: Sources, moment: Moment, found: Mapping[int, JobNow], made: JobTables) -> list[JobRow]:
+    """Rows of these jobs."""
+    return [job_row(sources, moment, job, made) for job in found.values()]
+
+
+def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> JobRow:
+    """One row."""
+    record = job.record
+    rolled, ledger = made.rollups.get(record.number), made.ledger.get(record.number)
+    target = target_of(record, job.kind, sources.settings.targets)
+    kernel, tensor = _activity(job, rolled, moment.now)
+    step, step_seconds = _last_step(job)
+    amounts = by_class(ledger) if ledger is not None else {}
+    waste = int(ledger["gpu_milliseconds"][is_waste(ledger)].sum()) if ledger is not None else 0
+    return JobRow(
+        job_id=record.job_id,
+        name=record.name,
+        cluster=record.cluster,
+        user=record.user,
+        account=record.account,
+        kind=job.kind,
+        state=state_of(job),
+        scheduler=record.scheduler,
+        scheduler_job_id=record.scheduler_job_id,
+        waiting_for=waiting_for(record) if state_of(job) == "waiting" else None,
+        gpus=job.figure.gpus,
+        gpus_basis=job.figure.gpus_basis,
+        gpus_observed=job.figure.gpus_observed,
+        nodes=len({part.node for part in record.parts}),
+        gpu_model=job.figure.gpu_model,
+        mfu=job.figure,
+        wall_mfu_ratio=wall_ratio(rolled) if rolled is not None else None,
+        target=target,
+        kernel_active_ratio=kernel,
+        tensor_active_ratio=tensor,
+        trend=rollups.trend(rolled, moment.start, moment.now) if rolled is not None else (),
+        start_seconds=record.start_seconds,
+        end_seconds=record.end_seconds,
+        last_step=step,
+        last_step_seconds=step_seconds,
+        waste_gpu_milliseconds=waste,
+        waste_money=money_of(waste, sources.price),
+        waste_by_class=_waste_classes(amounts),
+        cause=_cause(job, target.ratio, ledger, made.nodes.get(record.number, ())),
+        findings=len(record.findings),
+        trainer=job.basis.run.trainer,
+    )
+
+
+def _cause(
+    job: JobNow, target_ratio: float | None, ledger: Columns | None, nodes: tuple[NodeSignal, ...]
+) -> Cause | None:
+    signals = Signals(
+        gpus=job.figure.gpus, figure=job.figure, target_ratio=target_ratio, nodes=() if job.ended else nodes
+    )
+    return likely_cause(empty_rows() if ledger is None else ledger, signals)
+
+
+def _waste_classes(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amounts[name] for name in ("allocated_idle", "stalled", "in_job_loss") if name in amounts}
+
+
+def state_of(job: JobNow) -> JobState:
+    """Where the job stands: ended, without progress, without any step yet, else running."""
+    if job.ended:
+        return "ended"
+    if job.bucket == "HANG":
+        return "stalled"
+    stepped = job.timeline is not None and job.timeline.first_step_seconds is not None
+    return "running" if stepped else "waiting"
+
+
+def waiting_for(record: JobRecord) -> str | None:
+    """Why there are no steps: ``steps`` while a log is followed anywhere, else the first reason given."""
+    told = [part.waiting_for for part in record.parts if part.waiting_for is not None]
+    return "steps" if "steps" in told else next(iter(told), None)
+
+
+def _activity(job: JobNow, rolled: Columns | None, now: float) -> tuple[float | None, float | None]:
+    """(kernel, tensor) activity: of the newest quarter of an hour, or over the range of an ended job."""
+    if rolled is None:
+        return None, None
+    rows = rolled if job.ended else take(rolled, rolled["ts"] >= now - ACTIVITY_SECONDS - 300.0)
+    return rollup.mean(rows, "kernel_active_ratio"), rollup.mean(rows, "tensor_active_ratio")
+
+
+def _last_step(job: JobNow) -> tuple[int | None, float | None]:
+    timeline = job.timeline
+    if timeline is None or not timeline.steps["ts"].size:
+        return None, job.figure.window_end_seconds
+    newest = int(np.argmax(timeline.steps["ts"]))
+    return int(timeline.steps["step"][newest]), float(timeline.steps["ts"][newest])
+
+
+def most_wasteful(rows: Iterable[JobRow], count: int) -> tuple[JobRow, ...]:
+    """The rows with most waste, most first; rows without waste are left out."""
+    wasting = [row for row in rows if row.waste_gpu_milliseconds > 0]
+    wasting.sort(key=lambda row: (-row.waste_gpu_milliseconds, row.job_id))
+    return tuple(wasting[:count])

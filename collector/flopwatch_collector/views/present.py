@@ -1,0 +1,213 @@
+"""What every job is doing now: its figure, the bucket it is in, and since when."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from flopwatch.query import MfuFigure
+from flopwatch_collector.compute.buckets import BUCKETS, CODE, HELD_BUCKETS, WINDOW_SECONDS
+from flopwatch_collector.compute.devices import devices_of
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.mfu import JobBasis, basis_of, step_figure
+from flopwatch_collector.compute.runs import join
+from flopwatch_collector.compute.timeline import JobTimeline, no_timeline
+from flopwatch_collector.model import PHASE_KINDS, Columns, FleetState, JobRecord, LeaseRecord
+from flopwatch_collector.views.sources import Moment, Sources
+
+HELD_LOOKBACK_SECONDS = 3 * 3_600.0
+PHASE_BUCKETS = {"startup": "STARTUP", "data": "DATA_WAIT", "eval": "EVAL", "checkpoint": "CKPT"}
+HELD_CODES = tuple(CODE[name] for name in sorted(HELD_BUCKETS))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobNow:
+    """A job as it stands."""
+
+    record: JobRecord
+    timeline: JobTimeline | None
+    """Of a running job that has reported of its run, around now."""
+    basis: JobBasis
+    figure: MfuFigure
+    bucket: str | None
+    """The ledger's bucket it is in; None when unknown or when it has ended."""
+    since_seconds: float | None
+    """Since when it has been in the bucket, where that matters: held without work, and hangs."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over."""
+        return self.record.end_seconds is not None
+
+    @property
+    def kind(self) -> str:
+        """The kind of job, as its scheduler or its trainer says."""
+        return self.record.kind if self.record.kind != "unknown" else self.basis.run.kind
+
+    @property
+    def steps_since_start(self) -> int | None:
+        """Steps of the newest session that are known; None without any session."""
+        if self.timeline is None or not self.timeline.sessions:
+            return None
+        rows = self.timeline.steps["session"] == self.timeline.sessions[-1].number
+        return int(self.timeline.steps["steps_covered"][rows].sum())
+
+
+class Present:
+    """Jobs as they stand. Figures of ended jobs are made once and remembered."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._ended: dict[tuple[int, float], MfuFigure] = {}
+
+    def jobs(self, moment: Moment, numbers: Iterable[int]) -> dict[int, JobNow]:
+        """The asked jobs, by number."""
+        figures = self._sources.accounting.figures(moment.now)
+        _, newest = self._sources.accounting.newest()
+        leases = leases_by_job(moment.state)
+        held = held_since(self._held_rows(moment.now), newest.ledger)
+        result = {}
+        for number in numbers:
+            record = moment.state.jobs[number]
+            basis = newest.bases.get(number) or job_basis(moment.state, record, leases.get(number, ()))
+            timeline = newest.timelines.get(number)
+            figure = self._figure(record, basis, figures.get(number), moment.now)
+            bucket, since = bucket_now(record, timeline, newest.ledger, held.get(number), moment.now)
+            result[number] = JobNow(
+                record=record,
+                timeline=timeline,
+                basis=basis,
+                figure=figure,
+                bucket=bucket,
+                since_seconds=since,
+            )
+        return result
+
+    def _held_rows(self, now: float) -> Columns:
+        start = (now - HELD_LOOKBACK_SECONDS) // 3_600.0 * 3_600.0
+        return self._sources.accounting.ledger_rows(start, now)
+
+    def _figure(self, record: JobRecord, basis: JobBasis, known: MfuFigure | None, now: float) -> MfuFigure:
+        if record.end_seconds is None:
+            return known or step_figure(no_timeline(record, now), basis)
+        key = (record.number, record.end_seconds)
+        if key not in self._ended:
+            late = known or self._sources.accounting.figure(record.number, now)
+            self._ended[key] = late or step_figure(no_timeline(record, now), basis)
+        return self._ended[key]
+
+
+def leases_by_job(state: FleetState) -> dict[int, list[LeaseRecord]]:
+    """The leases of every job."""
+    result: dict[int, list[LeaseRecord]] = {}
+    for lease in state.leases.values():
+        result.setdefault(lease.job, []).append(lease)
+    return result
+
+
+def job_basis(state: FleetState, record: JobRecord, leases: Iterable[LeaseRecord]) -> JobBasis:
+    """What a job's MFU would be made from."""
+    own = list(leases)
+    run = join(record.runs)
+    shared = any(lease.share_ratio < 1.0 for lease in own)
+    return basis_of(run, devices_of(record, run, own, state.gpus), shared=shared)
+
+
+def held_since(older: Columns, newest: Columns) -> Mapping[int, float]:
+    """Jobs that hold all their GPUs without work now: since which time, window by window backwards."""
+    if not newest["ts"].size:
+        return {}
+    last = float(newest["ts"].max())
+    result = {}
+    recent = take(newest, newest["ts"] >= last - WINDOW_SECONDS)
+    for number in _wholly_held(recent):
+        rows = take(older, older["job"] == number)
+        result[number] = _begin_of_held(rows)
+    return result
+
+
+def _wholly_held(rows: Columns) -> list[int]:
+    """Jobs of which the newest window has nothing but held time."""
+    jobs, last = np.unique(rows["job"]), rows["ts"].max(initial=0.0)
+    found = []
+    for number in jobs[jobs > 0].tolist():
+        own = rows["job"] == number
+        newest = own & (rows["ts"] == last)
+        chosen = newest if newest.any() else own
+        if np.isin(rows["bucket"][chosen], HELD_CODES).all():
+            found.append(int(number))
+    return found
+
+
+def _begin_of_held(rows: Columns) -> float:
+    """When the newest unbroken stretch of nothing but held time began, within a window's precision."""
+    windows = np.unique(rows["ts"])[::-1]
+    begin = float(windows[0]) if windows.size else 0.0
+    for window in windows.tolist():
+        inside = rows["ts"] == window
+        held = np.isin(rows["bucket"][inside], HELD_CODES)
+        if window < begin - WINDOW_SECONDS:
+            return begin
+        if not held.all():
+            amounts = rows["gpu_milliseconds"][inside]
+            share = float(amounts[held].sum()) / float(amounts.sum())
+            return float(min(begin, window + WINDOW_SECONDS * (1.0 - share)))
+        begin = window
+    return begin
+
+
+def bucket_now(
+    record: JobRecord, timeline: JobTimeline | None, newest: Columns, held: float | None, now: float
+) -> tuple[str | None, float | None]:
+    """(bucket, since): of a run from its own records, else from the newest window of the ledger."""
+    if record.end_seconds is not None:
+        return None, None
+    if held is not None:
+        own = newest["job"] == record.number
+        code = int(newest["bucket"][own][-1])
+        return BUCKETS[code], held
+    if timeline is None:
+        return _largest(record.number, newest), None
+    last = timeline.last_progress_seconds
+    if _hangs(record.number, timeline, newest, now):
+        return "HANG", last
+    return _run_bucket(timeline, record.number, newest), None
+
+
+def _hangs(number: int, timeline: JobTimeline, newest: Columns, now: float) -> bool:
+    """Whether the run is silent beyond its threshold now, and the ledger's newest window of it is a hang."""
+    last = timeline.last_progress_seconds
+    own = newest["job"] == number
+    if last is None or not own.any() or now - last <= timeline.hang_threshold_seconds:
+        return False
+    window = own & (newest["ts"] == newest["ts"][own].max())
+    return bool((newest["bucket"][window] == CODE["HANG"]).any())
+
+
+def _run_bucket(timeline: JobTimeline, number: int, newest: Columns) -> str | None:
+    """An open phase, start-up or recovery while the newest session has no step; else what is largest."""
+    phases = timeline.phases
+    running = np.isnan(phases["end"]) & ~(phases["blocking"] == 0)
+    if running.any():
+        kind = PHASE_KINDS[int(phases["kind"][running][-1])]
+        if kind in PHASE_BUCKETS and not _step_after(timeline, float(phases["ts"][running][-1])):
+            return PHASE_BUCKETS[kind]
+    session = timeline.sessions[-1] if timeline.sessions else None
+    if session is not None and not (timeline.steps["session"] == session.number).any():
+        return "STARTUP" if session.number == 1 else "RECOVERY"
+    return _largest(number, newest)
+
+
+def _step_after(timeline: JobTimeline, begin: float) -> bool:
+    return bool((timeline.steps["ts"] > begin).any())
+
+
+def _largest(number: int, newest: Columns) -> str | None:
+    """The bucket with most of the job's time in its newest window; None when the ledger has none of it."""
+    own = newest["job"] == number
+    if not own.any():
+        return None
+    window = own & (newest["ts"] == newest["ts"][own].max())
+    totals = np.zeros(len(BUCKETS), dtype=np.int64)
+    np.add.at(totals, newest["bucket"][window], newest["gpu_milliseconds"][window])
+    return BUCKETS[int(totals.argmax())]

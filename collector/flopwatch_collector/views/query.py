@@ -1,0 +1,128 @@
+"""``CollectorQuery``: the answers of the Query port, made from the collector's parts."""
+
+import time
+from collections.abc import Callable
+
+from flopwatch.query import Alerts, Day, Fleet, Job, Jobs, Range, Status
+from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.config import Settings
+from flopwatch_collector.facts import Facts
+from flopwatch_collector.model import Fleet as FleetSource
+from flopwatch_collector.store.port import Store
+from flopwatch_collector.views import fleet as fleet_view
+from flopwatch_collector.views import job as job_view
+from flopwatch_collector.views import jobs as jobs_view
+from flopwatch_collector.views.alerts import AlertSource, alerts_of
+from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, facts_of
+from flopwatch_collector.views.memo import Memo
+from flopwatch_collector.views.present import Present
+from flopwatch_collector.views.sources import Moment, Sources
+from flopwatch_collector.views.status import status_of
+
+DAYS_SECONDS = 60.0
+"""The last 90 days are read again after this long; today's own bar is always the ledger's."""
+
+
+class CollectorQuery:
+    """Implements ``flopwatch.query.Query``; safe from any thread. Answers are kept while nothing changes."""
+
+    def __init__(  # noqa: PLR0913 - named parts, wired once
+        self,
+        *,
+        fleet: FleetSource,
+        store: Store,
+        accounting: Accounting,
+        alerts: AlertSource,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+        memo: Memo | None = None,
+    ) -> None:
+        self._sources = Sources(
+            fleet=fleet, store=store, accounting=accounting, alerts=alerts, settings=settings
+        )
+        self._clock = clock
+        self._memo = memo or Memo()
+        self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
+        self._present = Present(self._sources)
+
+    def status(self) -> Status:
+        """The frame of every page."""
+        moment = self._moment(Range())
+        return self._memo.get("status", self.generation(moment), moment.now, lambda: self._status(moment))
+
+    def fleet(self, asked: Range) -> Fleet:
+        """The Fleet page."""
+        moment = self._moment(asked)
+
+        def make() -> Fleet:
+            days = self._past(moment)
+            return fleet_view.fleet_of(self._sources, self._present, moment, self._status(moment), days)
+
+        return self._memo.get(("fleet", asked), self.generation(moment), moment.now, make)
+
+    def jobs(self, asked: Range) -> Jobs:
+        """All running jobs and those that ended within the range."""
+        moment = self._moment(asked)
+
+        def make() -> Jobs:
+            return jobs_view.jobs_of(self._sources, self._present, moment, self._status(moment))
+
+        return self._memo.get(("jobs", asked), self.generation(moment), moment.now, make)
+
+    def job(self, job_id: str, asked: Range) -> Job | None:
+        """One job, or None when there is no such job."""
+        moment = self._moment(asked)
+        number = moment.job_numbers().get(job_id)
+        if number is None:
+            return None
+
+        def make() -> Job:
+            return job_view.job_of(self._sources, self._present, moment, self._status(moment), number)
+
+        return self._memo.get(("job", number, asked), self.generation(moment), moment.now, make)
+
+    def alerts(self, asked: Range) -> Alerts:
+        """Active alerts, and those that were within the range."""
+        moment = self._moment(asked)
+        start = moment.now - asked.seconds
+        return alerts_of(self._sources.alerts, self._status(moment), start, asked.cluster)
+
+    def facts(self, now: float) -> Facts:
+        """What the alert rules look at, from the same figures as the pages."""
+        moment = Moment(
+            state=self._sources.fleet.state(), now=now, asked=Range(seconds=ENDED_LOOKBACK_SECONDS)
+        )
+        found = self._present.jobs(moment, jobs_view.within(moment))
+        start = self._sources.accounting.today_start(now)
+        ledger = self._sources.accounting.ledger_rows(start, now)
+        made = jobs_view.tables(self._sources, moment, found, ledger)
+        rows = jobs_view.job_rows(self._sources, moment, found, made)
+        verdict = fleet_view.verdict_of(self._sources, self._past(moment))
+        return facts_of(self._sources, moment, found, rows, verdict)
+
+    def generation(self, moment: Moment) -> int:
+        """Rises whenever an answer may have changed: with every batch, accounting and change of an alert."""
+        ticked, _ = self._sources.accounting.newest()
+        return moment.state.generation + round(ticked) + self._sources.alerts.generation
+
+    def _moment(self, asked: Range) -> Moment:
+        return Moment(state=self._sources.fleet.state(), now=self._clock(), asked=asked)
+
+    def _status(self, moment: Moment) -> Status:
+        return status_of(
+            moment.state,
+            self._sources.settings,
+            moment.now,
+            self.generation(moment),
+            self._sources.accounting.progress(),
+        )
+
+    def _past(self, moment: Moment) -> tuple[Day, ...]:
+        """The last 90 days, today last."""
+        cluster, today = moment.asked.cluster, self._sources.accounting.today_start(moment.now)
+        return self._days.get(
+            (cluster, today),
+            0,
+            moment.now,
+            lambda: self._sources.accounting.days(moment.now, fleet_view.VERDICT_DAYS, cluster),
+        )

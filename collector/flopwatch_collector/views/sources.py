@@ -1,0 +1,55 @@
+"""What views are made from, and the moment an answer is of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flopwatch.query import Range
+from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.compute.buckets import WINDOW_SECONDS
+from flopwatch_collector.config import Settings
+from flopwatch_collector.model import Fleet, FleetState
+from flopwatch_collector.store.port import Store
+from flopwatch_collector.views.alerts import AlertSource
+
+HOURLY_FROM_SECONDS = 2 * 86_400.0
+"""Longer ranges are drawn by the hour."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """The collector's parts that views read."""
+
+    fleet: Fleet
+    store: Store
+    accounting: Accounting
+    alerts: AlertSource
+    settings: Settings
+
+    @property
+    def price(self) -> float | None:
+        """What a GPU-hour costs."""
+        return self.settings.costs.price_per_gpu_hour
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """One consistent view: a state, a time, and what is asked."""
+
+    state: FleetState
+    now: float
+    asked: Range
+
+    @property
+    def hourly(self) -> bool:
+        """Whether the range is drawn by the hour."""
+        return self.asked.seconds > HOURLY_FROM_SECONDS
+
+    @property
+    def start(self) -> float:
+        """The begin of the range, on the border of a window so that neighbouring questions are the same."""
+        width = 3_600.0 if self.hourly else float(WINDOW_SECONDS)
+        return (self.now - self.asked.seconds) // width * width
+
+    def job_numbers(self) -> Mapping[str, int]:
+        """Job numbers by id."""
+        return {job.job_id: number for number, job in self.state.jobs.items()}
