@@ -66,6 +66,8 @@ class Engine:
 
     def rollout(self, values: Mapping[str, float], origin: Origin) -> None:
         """A rollout of reinforcement learning has ended."""
+        if self.rollouts and self.rollouts[-1].get("rollout") == values.get("rollout"):
+            return
         rate, trained = values.get("tokens_per_second"), values.get("actor_train_time_s")
         found = {name: value for name, value in values.items() if name != "tokens_per_second"}
         if rate and trained:
@@ -93,6 +95,8 @@ class Engine:
         if self._companion:
             family = "Megatron-Bridge"
         self._companion = {}
+        if "step" not in merged and self._repeats(merged, origin):
+            return
         bar = self._bar if "bar" in grammar.order else None
         relaunched = self._announced or self._restarted(merged)
         step = step_of(merged, bar, self._launch, self.book.facts, relaunched=relaunched)
@@ -109,6 +113,13 @@ class Engine:
         self.session_facts.setdefault(self._launch.index, dict(self.book.facts))
         if self._launch.rows and not self._announced:
             self.session_facts[self._launch.index] = dict(self.book.facts)
+
+    def _repeats(self, values: Mapping[str, float], origin: Origin) -> bool:
+        """Whether another rank, or the same line once more, says what was said; for rows without a number."""
+        previous, rank = self._launch.previous, self._launch.rank
+        if previous is None:
+            return False
+        return values == previous.values or (None not in (rank, origin.rank) and rank != origin.rank)
 
     def _restarted(self, values: Mapping[str, float]) -> bool:
         """Whether a counter of the session went back."""

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from flopwatch_agent.trainers.clocks import Stamp, read_stamp
+from flopwatch_agent.trainers.lines import without_escapes
 
 _MAX_JOINED_CHARACTERS = 1 << 20
+LABEL_BYTES = 160
+"""A stack of labels is not longer."""
 _CRI = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (stdout|stderr) ([FP]) ")
 _MESSAGE_KEYS = ("log", "message", "msg", "text", "textPayload", "body")
 _TIME_KEYS = ("time", "timestamp", "asctime", "ts", "@timestamp")
@@ -23,6 +26,7 @@ _PREFIXES = tuple(
         r" {0,4}(?P<rank>\d{1,5}): ",
     )
 )
+_DOCKER_PART = re.compile(rb"[^n]\",\s?\"stream\"")
 _REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
 
 
@@ -35,7 +39,13 @@ class Record:
     lane: str = ""
     """Which writer: lines of one lane follow each other, whatever stands between them in the file."""
     framing_time: Stamp | None = None
-    framed: bool = False
+
+
+def has_split_lines(block: bytes) -> bool:
+    """Whether a container runtime has cut lines in the block, so that none of its lines may be skipped."""
+    if b" stdout P " in block or b" stderr P " in block:
+        return True
+    return b'"stream"' in block and _DOCKER_PART.search(block) is not None
 
 
 class Unframer:
@@ -67,11 +77,7 @@ class Unframer:
             self._parts[stream] = content[:_MAX_JOINED_CHARACTERS]
             return []
         stamp = read_stamp(found[1].decode())
-        return [
-            _labelled(text, stream, stamp)
-            for text in re.split(r"[\r\n]", content.decode("utf-8", "replace"))
-            if text
-        ]
+        return _pieces(without_escapes(content).decode("utf-8", "replace"), stream, stamp)
 
     def _structured(self, line: bytes) -> list[Record] | None:
         document = _json_object(line)
@@ -80,12 +86,14 @@ class Unframer:
             return None
         stream = str(document.get("stream", ""))
         if "log" in document and "stream" in document:
-            message = self._parts.pop(stream, b"").decode("utf-8", "replace") + message
+            before = self._parts.pop(stream, b"")
+            if before:
+                message = without_escapes(before + message.encode()).decode("utf-8", "replace")
             if not message.endswith(("\n", "\r")):
                 self._parts[stream] = message.encode()[:_MAX_JOINED_CHARACTERS]
                 return []
         stamp = _sink_time(document)
-        return [_labelled(text, stream, stamp) for text in re.split(r"[\r\n]", message) if text]
+        return _pieces(message, stream, stamp)
 
 
 def _json_object(line: bytes) -> dict[str, Any] | None:
@@ -117,21 +125,40 @@ def _sink_time(document: dict[str, Any]) -> Stamp | None:
     return None
 
 
+def label_bytes(line: bytes) -> bytes:
+    """The stack of labels at the beginning of a line."""
+    head = line[:LABEL_BYTES].decode("latin-1")
+    return line[: len(head) - len(_labelled(head, "", None).text)]
+
+
 def _labelled(text: str, lane: str, stamp: Stamp | None) -> Record:
     """The text without its stack of labels, with the rank they name."""
     rank: int | None = None
-    peeled = True
-    while peeled:
-        peeled = False
-        for form in _PREFIXES:
-            found = form.match(text)
-            if found and found.end():
-                groups = found.groupdict()
-                stamp = stamp or read_stamp(found[0])
-                rank = int(groups["rank"]) if groups.get("rank") else rank
-                lane = f"{lane}/{groups.get('rank') or groups.get('actor') or ''}"
-                text, peeled = text[found.end() :], True
-                break
+    found = _first_label(text)
+    while found is not None:
+        groups = found.groupdict()
+        stamp = stamp or read_stamp(found[0])
+        rank = int(groups["rank"]) if groups.get("rank") else rank
+        lane = f"{lane}/{groups.get('rank') or groups.get('actor') or ''}"
+        text = text[found.end() :]
+        found = _first_label(text)
     if "[repeated " in text:
         text = _REPEATED.sub("", text)
-    return Record(text=text, rank=rank, lane=lane, framing_time=stamp, framed=stamp is not None)
+    return Record(text=text, rank=rank, lane=lane, framing_time=stamp)
+
+
+def _first_label(text: str) -> re.Match[str] | None:
+    for form in _PREFIXES:
+        found = form.match(text)
+        if found:
+            return found
+    return None
+
+
+def _pieces(text: str, lane: str, stamp: Stamp | None) -> list[Record]:
+    """The lines inside one framed line; all have the label of the first."""
+    parts = [part for part in re.split(r"[\r\n]", text) if part]
+    if not parts:
+        return []
+    label = parts[0][: len(parts[0]) - len(_labelled(parts[0], "", None).text)] if len(parts) > 1 else ""
+    return [_labelled(part if part.startswith(label) else label + part, lane, stamp) for part in parts]

@@ -1,9 +1,10 @@
 """Puts together what one writer spread over lines: dicts with an open brace, blocks of indented lines."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flopwatch_agent.trainers.families.blocks import COMPOSER, OLMO_CORE
+from flopwatch_agent.trainers.framing import Record
 
 _MAX_LINES = 400
 _MAX_CHARACTERS = 1 << 16
@@ -16,7 +17,7 @@ _TABBED = re.compile(r"\t| {4,}\S")
 class Lane:
     """What is open of one writer."""
 
-    lines: list[str] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     characters: int = 0
     continues: re.Pattern[str] | None = None
     """How the next line of an open block begins; ``None`` for an open dict."""
@@ -25,61 +26,62 @@ class Lane:
     @property
     def open(self) -> bool:
         """Whether the next line may belong to what went before."""
-        return bool(self.lines)
+        return bool(self.records)
 
-    def take(self, text: str) -> list[str]:
-        """Texts that are complete with this line."""
-        if not self.lines:
-            return self._begin(text)
+    def take(self, record: Record) -> list[Record]:
+        """What is complete with this line, each with the label and time of its first line."""
+        if not self.records:
+            return self._begin(record)
         if self.continues is not None:
-            return self._block(text)
-        return self._dict(text)
+            return self._block(record)
+        return self._dict(record)
 
-    def flush(self) -> list[str]:
-        """What is open, as one text."""
-        lines, self.lines, self.characters, self.depth = self.lines, [], 0, 0
-        if not lines:
-            return []
-        return ["\n".join(lines)] if self.continues is not None else lines
+    def flush(self) -> list[Record]:
+        """What is open: a block as one record, a dict that never closed as its lines."""
+        records, self.records, self.characters, self.depth = self.records, [], 0, 0
+        if self.continues is None or not records:
+            return records
+        return [replace(records[0], text="\n".join(record.text for record in records))]
 
-    def _begin(self, text: str) -> list[str]:
-        if OLMO_CORE.anchor.search(text) or COMPOSER.anchor.search(text):
-            self.continues = _TABBED if COMPOSER.anchor.search(text) else _INDENTED
-            self._append(text)
-            return []
+    def _begin(self, record: Record) -> list[Record]:
+        text = record.text
+        for grammar, continues in ((OLMO_CORE, _INDENTED), (COMPOSER, _TABBED)):
+            if grammar.anchor.search(text):
+                self.continues = continues
+                self._append(record)
+                return []
         found = _DICT.search(text)
         if found and _opens_row(text, found.start()):
             self.continues = None
             self.depth = _depth(text[found.start() :])
             if self.depth > 0:
-                self._append(text)
+                self._append(record)
                 return []
-        return [text]
+        return [record]
 
-    def _block(self, text: str) -> list[str]:
-        if self.continues is not None and self.continues.match(text) and self._has_room(text):
-            self._append(text)
+    def _block(self, record: Record) -> list[Record]:
+        if self.continues is not None and self.continues.match(record.text) and self._has_room(record):
+            self._append(record)
             return []
-        return self.flush() + self._begin(text)
+        return self.flush() + self._begin(record)
 
-    def _dict(self, text: str) -> list[str]:
-        begins = _DICT.match(text.lstrip())
-        if (begins and "loss'" in text) or not self._has_room(text):
-            return self.flush() + self._begin(text)
-        self._append(text)
-        self.depth += _depth(text)
+    def _dict(self, record: Record) -> list[Record]:
+        begins = _DICT.match(record.text.lstrip())
+        if (begins and "loss'" in record.text) or not self._has_room(record):
+            return self.flush() + self._begin(record)
+        self._append(record)
+        self.depth += _depth(record.text)
         if self.depth > 0:
             return []
-        joined = "".join(self.lines)
-        self.lines, self.characters = [], 0
-        return [joined]
+        records, self.records, self.characters = self.records, [], 0
+        return [replace(records[0], text="".join(part.text for part in records))]
 
-    def _append(self, text: str) -> None:
-        self.lines.append(text)
-        self.characters += len(text)
+    def _append(self, record: Record) -> None:
+        self.records.append(record)
+        self.characters += len(record.text)
 
-    def _has_room(self, text: str) -> bool:
-        return len(self.lines) < _MAX_LINES and self.characters + len(text) < _MAX_CHARACTERS
+    def _has_room(self, record: Record) -> bool:
+        return len(self.records) < _MAX_LINES and self.characters + len(record.text) < _MAX_CHARACTERS
 
 
 def _opens_row(text: str, start: int) -> bool:

@@ -6,9 +6,15 @@ import re
 MAX_LINE_BYTES = 1 << 20
 """A longer line is cut here and its rest dropped: no log can make the reader grow."""
 
+CONTAINER_LINE = re.compile(
+    rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] "
+)
+"""A line of a container runtime's file: carriage returns inside are the trainer's, the line ends at LF."""
+CONTAINER_PREFIX_BYTES = 64
+
 _SLICE_BYTES = 1 << 20
 _ESCAPES = re.compile(
-    rb"(?:\x1b|\\u001b|\\x1b)(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n\r]*(?:\x07|\x1b\\)|[@-Z\\^_=>])"
+    rb"(?:\x1b|\\u001b|\\x1b)(?:\[[0-?]*[ !#-+.-/-]*[@-~]|\][^\x07\x1b\n\r]*(?:\x07|\x1b\\)|[@-Z^_=>])"
 )
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -17,7 +23,7 @@ class LineCutter:
     """Collects bytes and gives back blocks of whole lines, escape sequences removed."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._dropping = False
         self._decoder: codecs.IncrementalDecoder | None = None
         self._started = False
@@ -29,42 +35,51 @@ class LineCutter:
         for start in range(0, len(data), _SLICE_BYTES):
             block = self._cut(data[start : start + _SLICE_BYTES])
             if block:
-                blocks.append(_clean(block))
+                blocks.append(without_escapes(block))
         return blocks
 
     def finish(self) -> bytes:
         """The last line, where the file does not end in a line feed."""
-        rest, self._rest = self._rest, b""
-        return _clean(rest + b"\n") if rest and not self._dropping else b""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return without_escapes(rest + b"\n") if rest else b""
 
     def _transcoded(self, data: bytes) -> bytes:
         if not self._started and data:
-            joined = self._rest + data
+            joined = bytes(self._rest) + data
             if len(joined) < 2 and joined[:1] in (b"\xff", b"\xfe"):
-                self._rest = joined
+                self._rest = bytearray(joined)
                 return b""
-            self._started, self._rest = True, b""
+            self._started, self._rest = True, bytearray()
             if joined[:2] in _UTF16:
                 self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
             data = joined
         return self._decoder.decode(data).encode() if self._decoder else data
 
     def _cut(self, data: bytes) -> bytes:
-        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        end = self._end_of_lines(data)
         if not end:
             self._keep(data)
             return b""
         head = data[:end]
         if self._dropping:
             first = min(place for place in (head.find(b"\n"), head.find(b"\r")) if place >= 0)
-            head = self._rest + head[first:]
+            head = bytes(self._rest) + head[first:]
         elif len(self._rest) + len(head) > MAX_LINE_BYTES:
-            head = _bounded(self._rest + head)
+            head = _bounded(bytes(self._rest) + head)
         else:
-            head = self._rest + head
-        self._rest, self._dropping = b"", False
+            head = bytes(self._rest) + head
+        self._rest, self._dropping = bytearray(), False
         self._keep(data[end:])
         return head
+
+    def _end_of_lines(self, data: bytes) -> int:
+        """Where the last complete line ends: at a line feed, or at a CR unless the line is a container's."""
+        end = data.rfind(b"\n") + 1
+        carriage = data.rfind(b"\r") + 1
+        if carriage <= end:
+            return end
+        begin = data[end:carriage] if end else bytes(self._rest[:CONTAINER_PREFIX_BYTES]) + data[:carriage]
+        return end if CONTAINER_LINE.match(begin) else carriage
 
     def _keep(self, tail: bytes) -> None:
         if self._dropping or not tail:
@@ -82,7 +97,20 @@ def _bounded(block: bytes) -> bytes:
     )
 
 
-def _clean(block: bytes) -> bytes:
+def line_bounds(block: bytes, place: int, low: int = 0) -> tuple[int, int]:
+    """Begin and end of the line that holds ``place``, its terminator excluded; ``low`` is where a line begins."""
+    start = block.rfind(b"\n", low, place) + 1 or low
+    end = block.find(b"\n", place)
+    end = len(block) if end < 0 else end
+    if CONTAINER_LINE.match(block, start):
+        return start, end
+    start = block.rfind(b"\r", start, place) + 1 or start
+    carriage = block.find(b"\r", place, end)
+    return start, end if carriage < 0 else carriage
+
+
+def without_escapes(block: bytes) -> bytes:
+    """The bytes without terminal escape sequences and NUL bytes."""
     if b"\x1b" in block or b"u001b" in block or b"\\x1b" in block:
         block = _ESCAPES.sub(b"", block)
     return block.replace(b"\0", b"") if b"\0" in block else block

@@ -61,8 +61,8 @@ ROW_ANCHORS = (
 
 HEADER_ANCHORS = (
     _guarded(b" ..", rb"\.* \S"),
-    _guarded(b"config", rb"s?:?\s*(?:\{\s*)?[\r\n]"),
-    _guarded(b"Config", rb"(?:Container)?(?: [\w{]+[^\n]{0,80})?(?:\(|:\s|\s\{|[\r\n])"),
+    _guarded(b"config", rb"s?:?\s*(?:\{\s*)?(?:[\r\n\"]|\\n)"),
+    _guarded(b"Config", rb"(?:Container)?(?: [\w{]+[^\n]{0,80})?(?:\(|:\s|\s\{|:?[\r\n\"]|:?\\n)"),
     Anchor(b"Args("),
     Anchor(b"Arguments("),
     Anchor(b"onfig param"),
@@ -117,8 +117,8 @@ MARK_ANCHORS = (
 
 
 PROOFS = (
-    b"- arguments -", b"***** Running training", b"model-parallel size: ", b"Peak FLOPS", b"'dataset_total_tokens'",
-    b"throughput/device/", b"timing_s/step:", b"flopwatch: {", b"Step Time :",
+    "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'dataset_total_tokens'",
+    "throughput/device/", "timing_s/step:", "flopwatch: {", "Step Time :",
 )  # fmt: skip
 """Literals that no other text has: a line with one of them is a trainer's."""
 

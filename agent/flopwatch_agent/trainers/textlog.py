@@ -1,22 +1,34 @@
 """Standard output and error of a trainer: blocks of lines to readings."""
 
+from collections.abc import Iterator
+
 from flopwatch_agent.trainers.barrows import BAR_ONLY, BarSampler
 from flopwatch_agent.trainers.bars import Bar, read_bars
 from flopwatch_agent.trainers.clocks import Stamp, read_stamp
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.families.catalogue import COMPANIONS, GRAMMARS, ROLLOUTS
-from flopwatch_agent.trainers.framing import Record, Unframer
+from flopwatch_agent.trainers.framing import LABEL_BYTES, Record, Unframer, has_split_lines, label_bytes
 from flopwatch_agent.trainers.grammar import Grammar, match
 from flopwatch_agent.trainers.history import History
 from flopwatch_agent.trainers.lanes import Lane
+from flopwatch_agent.trainers.lines import CONTAINER_LINE, line_bounds
 from flopwatch_agent.trainers.marks import read_mark
-from flopwatch_agent.trainers.prefilter import EVERYTHING, PROOFS, SIGNS, next_position, positions, wants
+from flopwatch_agent.trainers.prefilter import (
+    EVERYTHING,
+    PROOFS,
+    SIGNS,
+    Anchor,
+    next_position,
+    positions,
+    wants,
+)
 from flopwatch_agent.trainers.reading import Origin
 from flopwatch_agent.trainers.sdkline import take_sdk_line
 from flopwatch_agent.trainers.userformat import UserFormat
 
 _MAX_LANES = 4_096
-_SPLIT_MARKS = (b" stdout P ", b" stderr P ")
+_ZONE_STEP_SECONDS = 900.0
+_WIDEST_ZONE_SECONDS = 15 * 3_600.0
 _SDK_PREFIX = "flopwatch: {"
 
 
@@ -34,6 +46,9 @@ class TextLog:
         self._user_literal = user_format.literal.encode() if user_format else None
         self._bars = BarSampler()
         self._arrived: float | None = None
+        self._config_lane = ""
+        self._after_return = False
+        self._label = b""
 
     def feed(self, block: bytes, arrived: float | None) -> None:
         """Take a block of whole lines."""
@@ -50,19 +65,17 @@ class TextLog:
         """What is open counts as complete."""
         self._arrived = arrived
         for lane in self._lanes.values():
-            for text in lane.flush():
-                self._handle(Record(text=text))
+            for record in lane.flush():
+                self._handle(record)
         self._open_lanes = 0
 
     def _search(self, block: bytes) -> int | None:
         """Where a trainer shows itself for the first time; the part before it is read again for headers."""
-        end = -1
-        for place in positions(block, SIGNS):
-            if place <= end:
-                continue
-            start, end = _line_around(block, place, end + 1)
-            if _proves(block[start:end]):
+        for start, end in self._lines_of_interest(block, SIGNS, 0):
+            records = self._unframer.unframe(block[start:end])
+            if any(_proves(record.text) for record in records):
                 self._armed = True
+                self._unframer = Unframer()
                 for kept in (*self._history.take(), block[:start]):
                     self._read(kept, 0)
                 return start
@@ -70,28 +83,52 @@ class TextLog:
         return None
 
     def _read(self, block: bytes, start: int) -> None:
-        every_line = any(mark in block for mark in _SPLIT_MARKS) or self._user_literal == b""
-        places = [] if every_line else self._positions(block)
+        for begin, end in self._lines_of_interest(block, EVERYTHING, start):
+            self._line(self._with_label(block, begin, end))
+        self._carry_label(block)
+
+    def _lines_of_interest(
+        self, block: bytes, anchors: tuple[Anchor, ...], start: int
+    ) -> Iterator[tuple[int, int]]:
+        """Lines with an anchor, and every line while something is open."""
+        every_line = self._user_literal == b"" or has_split_lines(block)
+        places = [] if every_line else self._places(block, anchors)
         while start < len(block):
             if not (every_line or self._busy):
                 place = next_position(places, start)
                 if place is None:
                     return
-                start = _line_around(block, place, start)[0]
-            end = _line_around(block, start, start)[1]
+                start = line_bounds(block, place, start)[0]
+            end = line_bounds(block, start, start)[1]
             if end > start:
-                self._line(block[start:end])
+                yield start, end
             start = end + 1
 
-    def _positions(self, block: bytes) -> list[int]:
-        places = positions(block, EVERYTHING)
-        if self._user_literal:
-            place = block.find(self._user_literal)
-            while place >= 0:
-                places.append(place)
-                place = block.find(self._user_literal, place + 1)
-            places.sort()
-        return places
+    def _places(self, block: bytes, anchors: tuple[Anchor, ...]) -> list[int]:
+        literal = self._user_literal
+        return positions(block, (*anchors, Anchor(literal)) if literal else anchors)
+
+    def _with_label(self, block: bytes, begin: int, end: int) -> bytes:
+        """The line; after a carriage return with the label of the line that it overwrites."""
+        line = block[begin:end]
+        overwrites = block[begin - 1 : begin] == b"\r" if begin else self._after_return
+        if not overwrites or CONTAINER_LINE.match(line):
+            return line
+        feed = block.rfind(b"\n", 0, begin) + 1
+        label = (
+            label_bytes(block[feed : feed + LABEL_BYTES]) if feed or not self._after_return else self._label
+        )
+        return line if line.startswith(label) else label + line
+
+    def _carry_label(self, block: bytes) -> None:
+        """Keep the label of a line that goes on in the next block."""
+        if not block.endswith(b"\r"):
+            self._after_return, self._label = False, b""
+            return
+        feed = block.rfind(b"\n") + 1
+        if feed or not self._after_return:
+            self._label = label_bytes(block[feed : feed + LABEL_BYTES])
+        self._after_return = True
 
     @property
     def _busy(self) -> bool:
@@ -117,13 +154,13 @@ class TextLog:
                 self._open_lanes = 0
             lane = self._lanes[record.lane] = Lane()
         was_open = lane.open
-        for text in lane.take(record.text):
-            self._handle(Record(text=text, rank=record.rank, framing_time=record.framing_time))
+        for complete in lane.take(record):
+            self._handle(complete)
         self._open_lanes += int(lane.open) - int(was_open)
 
     def _handle(self, record: Record) -> None:
         text, engine = record.text, self._engine
-        if engine.book.open and engine.book.read(text):
+        if engine.book.open and record.lane == self._config_lane and engine.book.read(text):
             return
         origin = Origin(stamp=_stamp(record), arrived_at_seconds=self._arrived, rank=record.rank)
         if _SDK_PREFIX in text and take_sdk_line(engine, text, origin):
@@ -136,7 +173,7 @@ class TextLog:
         if bars:
             self._bar_rows(bars, text, origin)
             return
-        self._other(text, origin)
+        self._other(record, origin)
 
     def _rows(self, text: str, origin: Origin) -> bool:
         for place, grammar in enumerate(self._grammars):
@@ -158,8 +195,8 @@ class TextLog:
             if values is not None:
                 self._engine.offer(BAR_ONLY, values, family=family_of(BAR_ONLY, text), origin=origin)
 
-    def _other(self, text: str, origin: Origin) -> None:
-        engine = self._engine
+    def _other(self, record: Record, origin: Origin) -> None:
+        text, engine = record.text, self._engine
         for grammar in COMPANIONS:
             for hit in match(grammar, text):
                 engine.companion(hit.values)
@@ -170,7 +207,8 @@ class TextLog:
             engine.expect_main()
         for mark in read_mark(text):
             engine.mark(mark, origin)
-        engine.book.read(text)
+        if not engine.book.open and engine.book.read(text):
+            self._config_lane = record.lane
 
 
 def family_of(grammar: Grammar, text: str) -> str:
@@ -186,28 +224,20 @@ def _names(grammar: Grammar) -> tuple[str, ...]:
 
 
 def _stamp(record: Record) -> Stamp | None:
-    """The time in the line where it has a zone, else the container's, else the line's local time."""
-    own = read_stamp(record.text)
-    if own is not None and own.dated and own.zoned:
+    """The time in the line; a container's time beside it tells its zone, or its date."""
+    own, framing = read_stamp(record.text), record.framing_time
+    if own is None or framing is None or own.zoned:
+        return own or framing
+    if not own.dated:
+        return framing
+    shift = round((framing.seconds - own.seconds) / _ZONE_STEP_SECONDS) * _ZONE_STEP_SECONDS
+    if abs(shift) > _WIDEST_ZONE_SECONDS:
         return own
-    return record.framing_time or own
+    return Stamp(seconds=own.seconds + shift, dated=True, zoned=True)
 
 
-def _proves(line: bytes) -> bool:
+def _proves(text: str) -> bool:
     """Whether the line can only be a trainer's."""
-    if any(proof in line for proof in PROOFS):
-        return True
-    text = line.decode("utf-8", "replace")
-    if any(match(grammar, text) for grammar in GRAMMARS):
+    if any(proof in text for proof in PROOFS) or any(match(grammar, text) for grammar in GRAMMARS):
         return True
     return any(bar.training for bar in read_bars(text))
-
-
-def _line_around(block: bytes, place: int, low: int = 0) -> tuple[int, int]:
-    """Begin and end of the line that holds ``place``, its terminator excluded; ``low`` is where a line begins."""
-    start = block.rfind(b"\n", low, place) + 1 or low
-    start = block.rfind(b"\r", start, place) + 1 or start
-    end = block.find(b"\n", place)
-    end = len(block) if end < 0 else end
-    carriage = block.find(b"\r", place, end)
-    return start, end if carriage < 0 else carriage
