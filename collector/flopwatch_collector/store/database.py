@@ -57,10 +57,19 @@ class Database:
             self._attached[alias] = path
 
     def detach(self, alias: str) -> None:
-        """Close a file after writing its WAL into it."""
-        with self._condition:
-            self._connection.cursor().execute(f"DETACH {alias}")
-            del self._attached[alias]
+        """Close a file, after writing its WAL into it where the disk has room for that.
+
+        Raises:
+            duckdb.Error: it could not be closed.
+        """
+        with self._condition, contextlib.closing(self._connection.cursor()) as cursor:
+            try:
+                cursor.execute(f"DETACH {alias}")
+            except duckdb.Error:
+                attached = cursor.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+                if (alias,) in attached:
+                    raise
+            self._attached.pop(alias, None)
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[Cursor]:

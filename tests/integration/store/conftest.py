@@ -87,3 +87,16 @@ def store(settings, clock):
     store = EmbeddedStore(settings, clock)
     yield store
     store.close()
+
+
+@pytest.fixture
+def opened(clock):
+    stores = []
+
+    def open_(settings):
+        stores.append(EmbeddedStore(settings, clock))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
