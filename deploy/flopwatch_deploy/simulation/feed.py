@@ -9,8 +9,10 @@ import gzip
 import http.client
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from flopwatch import wire
@@ -21,6 +23,7 @@ LIVE_SECONDS = 10.0
 RECENT_SECONDS = 2 * HOUR
 RECENT_CHUNK_SECONDS = 600.0
 HISTORY_INTERVAL_SECONDS = 900.0
+CONNECTIONS = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,6 +109,40 @@ def _day_ends(end: float, start: float) -> Iterator[float]:
         end = (end - 1.0) // DAY * DAY
 
 
+class Senders:
+    """Many agents' connections: batches go out side by side, as those of real nodes do."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._own = threading.local()
+        self._pool = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="node")
+        self._under_way: list[Future[None]] = []
+
+    def send(self, batch: wire.Batch) -> None:
+        """Hand over one batch; waits when many are under way.
+
+        Raises:
+            ConnectionError: an earlier batch could not be delivered.
+        """
+        self._under_way.append(self._pool.submit(self._send, batch))
+        if len(self._under_way) > 4 * CONNECTIONS:
+            self._under_way.pop(0).result()
+
+    def settle(self) -> None:
+        """Wait until every batch is delivered, so that those of a node arrive in order.
+
+        Raises:
+            ConnectionError: one could not be delivered.
+        """
+        while self._under_way:
+            self._under_way.pop(0).result()
+
+    def _send(self, batch: wire.Batch) -> None:
+        if not hasattr(self._own, "sender"):
+            self._own.sender = Sender(self._options)
+        self._own.sender.send(batch)
+
+
 class Feed:
     """Sends live batches when they are due, and history in between."""
 
@@ -114,21 +151,25 @@ class Feed:
         self._simulator = Simulator(
             build(seed=options.seed, gpus=options.gpus, days=options.days, now_seconds=options.now_seconds)
         )
-        self._sender = Sender(options)
+        self._senders = Senders(options)
         self._sequences: dict[tuple[str, int], int] = {}
         self._live_until = options.now_seconds
 
     def run(self) -> None:
-        """Until the process is ended."""
+        """Until the process is ended.
+
+        Raises:
+            ConnectionError: the collector stays away.
+        """
         nodes = self._simulator.cluster.nodes
         history = list(history_spans(self._options, nodes))
         self._live(self._options.now_seconds)
         for done, (node, start, end, interval, spool) in enumerate(history):
             self._send(node, (start, end), interval, spool)
-            self._catch_up()
             if done % nodes == nodes - 1:
+                self._senders.settle()
                 _say(history_ratio=(done + 1) / len(history))
-        _say(history_ratio=1.0)
+            self._catch_up()
         while True:
             time.sleep(max(0.05, self._live_until + LIVE_SECONDS - time.time()))
             self._catch_up()
@@ -139,8 +180,10 @@ class Feed:
             self._live(self._live_until + LIVE_SECONDS)
 
     def _live(self, until: float) -> None:
+        self._senders.settle()
         for node in range(self._simulator.cluster.nodes):
             self._send(node, (until - LIVE_SECONDS, until), LIVE_SECONDS, "live")
+        self._senders.settle()
         self._live_until = until
 
     def _send(self, node: int, between: tuple[float, float], interval: float, spool: str) -> None:
@@ -156,7 +199,7 @@ class Feed:
         batch = self._simulator.batch(span)
         if batch is not None:
             self._sequences[(spool, node)] = sequence + 1
-            self._sender.send(batch)
+            self._senders.send(batch)
 
 
 def _say(**values: float) -> None:
