@@ -140,7 +140,8 @@ def _recent(sources: Sources, moment: Moment, found: dict[int, JobNow]) -> Colum
     running = [number for number, job in found.items() if not job.ended]
     start = (moment.now - TILE_SECONDS) // 300.0 * 300.0
     rows = sources.accounting.job_rollups(start, moment.now)
-    return rollups.told_only(take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64))), found)
+    chosen = take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64)))
+    return rollups.comparable(rollups.told_only(chosen, found))
 
 
 def _spark(values: tuple[float | None, ...]) -> tuple[float | None, ...]:

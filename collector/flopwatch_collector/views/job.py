@@ -3,7 +3,7 @@
 import numpy as np
 
 from flopwatch.query import FindingInfo, Job, SessionInfo, Status, Stretch
-from flopwatch_collector.compute.buckets import BUCKETS, WINDOW_SECONDS
+from flopwatch_collector.compute.buckets import BUCKETS, CODE, WINDOW_SECONDS
 from flopwatch_collector.compute.classes import CLASS_OF, to_answer
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import arithmetic
@@ -15,6 +15,8 @@ from flopwatch_collector.views.marks import marks_of
 from flopwatch_collector.views.nodes import nodes_of_job, signals_by_job
 from flopwatch_collector.views.present import Present
 from flopwatch_collector.views.sources import Moment, Sources
+
+MOST_STRETCHES = 400
 
 
 def job_of(sources: Sources, present: Present, moment: Moment, status: Status, number: int) -> Job:
@@ -87,7 +89,31 @@ def sessions_of(record: JobRecord, timeline: JobTimeline | None) -> tuple[Sessio
 def strip_of(sources: Sources, moment: Moment, number: int, ledger: Columns) -> tuple[Stretch, ...]:
     """The buckets the job was in; of a job that reports no steps, the largest of every window."""
     exact = sources.accounting.stretches_of(number, moment.start, moment.now, moment.now)
-    return exact or _by_window(ledger, moment.now)
+    return coarser(exact, moment.start, moment.now) if exact else _by_window(ledger, moment.now)
+
+
+def coarser(strip: tuple[Stretch, ...], start: float, end: float) -> tuple[Stretch, ...]:
+    """A strip of many short stretches as one of equal cells, each what most of its time was."""
+    if len(strip) <= MOST_STRETCHES:
+        return strip
+    edges = np.linspace(max(start, strip[0].start_seconds), end, MOST_STRETCHES + 1)
+    spent = np.zeros((len(BUCKETS), MOST_STRETCHES))
+    for stretch in strip:
+        inside = np.diff(np.clip(edges, stretch.start_seconds, stretch.end_seconds))
+        spent[CODE[stretch.bucket]] += inside
+    codes, seen = spent.argmax(axis=0), spent.sum(axis=0) > 0
+    first = np.flatnonzero(seen & np.concatenate(([True], (np.diff(codes) != 0) | ~seen[:-1])))
+    result = []
+    for cell in first.tolist():
+        last = cell
+        while last + 1 < MOST_STRETCHES and seen[last + 1] and codes[last + 1] == codes[cell]:
+            last += 1
+        bucket = BUCKETS[int(codes[cell])]
+        begin, until = float(edges[cell]), float(edges[last + 1])
+        result.append(
+            Stretch(start_seconds=begin, end_seconds=until, bucket=bucket, ledger_class=CLASS_OF[bucket])
+        )
+    return tuple(result)
 
 
 def _by_window(ledger: Columns, now: float) -> tuple[Stretch, ...]:

@@ -94,7 +94,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         nodes=len({part.node for part in record.parts}),
         gpu_model=job.figure.gpu_model,
         mfu=job.figure,
-        wall_mfu_ratio=wall_ratio(rolled) if rolled is not None else None,
+        wall_mfu_ratio=None if rolled is None or job.figure.reason is not None else wall_ratio(rolled),
         target=target,
         kernel_active_ratio=kernel,
         tensor_active_ratio=tensor,

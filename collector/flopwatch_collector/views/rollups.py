@@ -14,6 +14,9 @@ from flopwatch_collector.views.thinning import known
 
 TREND_POINTS = 48
 STEP_COLUMNS = ("kept_flops", "leased_peak_flop_seconds", "steady_flops", "steady_peak_flop_seconds")
+UNTOLD = "untold_peak_flop_seconds"
+"""What jobs could have done in time of which they have not told their steps yet."""
+UNTOLD_RATIO = 0.2
 Floats = npt.NDArray[np.float64]
 
 
@@ -31,11 +34,27 @@ def told_only(rows: Columns, jobs: Mapping[int, JobNow]) -> Columns:
     }
     numbers, inverse = np.unique(rows["job"], return_inverse=True)
     if not numbers.size:
-        return rows
+        return {**rows, UNTOLD: np.zeros(0)}
     limits = np.array([until.get(int(number), np.inf) for number in numbers])
     untold = rows["ts"] + WINDOW_SECONDS > limits[inverse]
-    return {
+    told = {
         name: np.where(untold, np.nan, values) if name in STEP_COLUMNS else values
+        for name, values in rows.items()
+    }
+    return {**told, UNTOLD: np.where(untold, rows["leased_peak_flop_seconds"], 0.0)}
+
+
+def comparable(rows: Columns) -> Columns:
+    """The rows with step columns unknown in windows of which too much is not told yet.
+
+    What little is told there, a run that hangs and reports nothing for instance, does not stand for the fleet.
+    """
+    times, index = np.unique(rows["ts"], return_inverse=True)
+    untold = summed(rows, UNTOLD, index, times.size)
+    told = summed(rows, "leased_peak_flop_seconds", index, times.size)
+    thin = (untold > UNTOLD_RATIO * (untold + told))[index]
+    return {
+        name: np.where(thin, np.nan, values) if name in STEP_COLUMNS else values
         for name, values in rows.items()
     }
 
@@ -44,7 +63,7 @@ def by_job(rows: Columns) -> dict[int, Columns]:
     """The rows of every job, in order of time."""
     ordered = take(rows, np.lexsort((rows["ts"], rows["job"])))
     numbers, first = np.unique(ordered["job"], return_index=True)
-    last = np.append(first[1:], ordered["job"].size)
+    last = np.append(first, ordered["job"].size)[1:]
     return {
         int(number): {name: values[begin:end] for name, values in ordered.items()}
         for number, begin, end in zip(numbers, first, last, strict=True)
@@ -55,7 +74,7 @@ def joined(tables: Mapping[int, Columns]) -> Columns:
     """The rows of all jobs in one table."""
     parts = list(tables.values())
     if not parts:
-        return empty_rollup()
+        return {**empty_rollup(), UNTOLD: np.zeros(0)}
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

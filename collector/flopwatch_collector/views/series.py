@@ -11,7 +11,7 @@ from flopwatch_collector.compute.mfu import JobBasis, useful_seconds
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns
 from flopwatch_collector.views.present import JobNow
-from flopwatch_collector.views.rollups import counted, ratio, summed
+from flopwatch_collector.views.rollups import UNTOLD_RATIO, comparable, counted, ratio, summed
 from flopwatch_collector.views.sources import Moment, Sources
 from flopwatch_collector.views.thinning import known, thinned
 
@@ -32,7 +32,7 @@ def fleet_series(sources: Sources, moment: Moment, found: Mapping[int, JobNow], 
     numbers = np.array(
         [number for number, job in moment.state.jobs.items() if _asked(moment, job.cluster)], dtype=np.int64
     )
-    rows = take(rolled, np.isin(rolled["job"], numbers))
+    rows = comparable(take(rolled, np.isin(rolled["job"], numbers)))
     level, step = ("1h", 3_600.0) if moment.hourly else ("5m", 300.0)
     return _series(level, step, rollup_course(rows, step), moment)
 
@@ -92,19 +92,20 @@ def _weighted(values: Floats, weights: Floats, index: npt.NDArray[np.int64], cou
 def minute_mfu(jobs: Iterable[JobNow], edges: Floats) -> Floats:
     """Kept FLOPs over what the jobs' GPUs could have done, between edges.
 
-    A run counts from its first step to its newest report, and while it hangs; what it has not told yet is unknown.
+    A run counts from its first step to its newest report, and while it hangs. Where much is not told yet, the
+    fleet's figure is unknown.
     """
-    done, could = np.zeros(edges.size - 1), np.zeros(edges.size - 1)
+    done, could, all_told = (np.zeros(edges.size - 1) for _ in range(3))
     for job in jobs:
         timeline, peak = job.timeline, job.basis.full_peak
         if timeline is None or peak is None or job.basis.reason is not None or not timeline.steps["ts"].size:
             continue
         until = edges[-1] if job.bucket == "HANG" else float(timeline.last_progress_seconds or edges[0])
         begin = float(timeline.steps["begin"][0])
-        span = np.clip(edges[1:], begin, until) - np.clip(edges[:-1], begin, until)
         done += peak * useful_between(timeline, job.basis, edges)
-        could += peak * span
-    return ratio(done, could)
+        could += peak * np.diff(np.clip(edges, begin, until))
+        all_told += peak * np.diff(np.clip(edges, begin, edges[-1]))
+    return np.where(could >= (1.0 - UNTOLD_RATIO) * all_told, ratio(done, could), np.nan)
 
 
 def useful_between(timeline: JobTimeline, basis: JobBasis, edges: Floats) -> Floats:
