@@ -66,7 +66,7 @@ class LogFinder:
     def __init__(self, procfs: Procfs) -> None:
         self._procfs = procfs
         self._root = procfs.tree.root
-        self._related: dict[str, tuple[float, Outputs]] = {}
+        self._related: dict[str, tuple[float, dict[FileIdentity, Output]]] = {}
 
     def find(self, job: ObservedJob, now: float) -> Outputs:
         """The files behind the job's standard output and error, else behind those who read its pipes."""
@@ -76,16 +76,9 @@ class LogFinder:
         for process in job.processes:
             for number in (1, 2):
                 self._look(process, number, files, reasons, pipes)
-        if files:
-            return Outputs(files=tuple(files.values()))
-        kept = self._related.get(job.sighting.ref)
-        if kept is not None and 0 <= now - kept[0] < SCAN_SECONDS:
-            return kept[1]
-        found = self._indirect(job, pipes)
-        reason = None if found else next(iter(reasons), None)
-        outputs = Outputs(files=found, reason=reason)
-        self._related[job.sighting.ref] = (now, outputs)
-        return outputs
+        if not files or pipes:
+            files.update(self._kept_indirect(job, pipes, now, direct=bool(files)))
+        return Outputs(files=tuple(files.values()), reason=None if files else next(iter(reasons), None))
 
     def forget(self, ref: str) -> None:
         """Drop what is kept of a job that ended."""
@@ -136,15 +129,24 @@ class LogFinder:
                 return int(line.split()[1], 8)
         return os.O_APPEND
 
-    def _indirect(self, job: ObservedJob, pipes: set[int]) -> tuple[Output, ...]:
-        """Files of those who read the job's pipes, of its Slurm step's client, and the job's own open log files."""
+    def _kept_indirect(
+        self, job: ObservedJob, pipes: set[int], now: float, *, direct: bool
+    ) -> dict[FileIdentity, Output]:
+        """What ``_indirect`` finds, looked up anew only now and then: it goes through all processes."""
+        kept = self._related.get(job.sighting.ref)
+        if kept is None or not 0 <= now - kept[0] < SCAN_SECONDS:
+            kept = self._related[job.sighting.ref] = (now, self._indirect(job, pipes, direct=direct))
+        return kept[1]
+
+    def _indirect(self, job: ObservedJob, pipes: set[int], *, direct: bool) -> dict[FileIdentity, Output]:
+        """Files of those who read the job's pipes, of its Slurm step's client, else the job's own open log files."""
         files: dict[FileIdentity, Output] = {}
         for pid, by_stdin in self._readers(job, pipes) if pipes else ():
             self._written(pid, job, files, every=by_stdin)
-        if not files:
+        if not files and not direct:
             for process in job.processes:
                 self._written(process.pid, job, files, every=False)
-        return tuple(files.values())
+        return files
 
     def _readers(self, job: ObservedJob, pipes: set[int]) -> list[tuple[int, bool]]:
         """Who takes the pipes, and whether as its standard input, which is what ``tee`` does."""

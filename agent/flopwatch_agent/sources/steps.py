@@ -156,7 +156,8 @@ class StepsSource:
         progress = self._progress.get(sighting.ref)
         if progress is None:
             return sighting
-        paths = [item.file.path for item in self._followers.values() if item.job == sighting.ref]
+        followed = [item for item in self._followers.values() if item.job == sighting.ref]
+        paths = [item.file.path for item in sorted(followed, key=lambda item: -item.rows_seen)]
         words = progress.words
         waiting = None if progress.has_steps else WAITING if paths else progress.reason
         return dataclasses.replace(
