@@ -183,6 +183,7 @@ class Engine:
             index=old.index + 1, base_step=base, announced=self._announced, interval=old.interval,
 )  # fmt: skip
         self._launch.begin_stamp = self._begin.stamp if self._begin else None
+        self._launch.base_total = dict(old.totals).get(base)
         self.sessions.append(
             SessionInfo(
                 session=old.index + 1,
@@ -261,6 +262,9 @@ class Engine:
         launch.rank = reading.rank if launch.rank is None else launch.rank
         launch.rows += 1
         launch.seen.append(reading.step)
+        total = reading.get("total_tokens")
+        if total is not None:
+            launch.totals.append((reading.step, total))
         launch.pauses.clear()
         if row.step_seconds is not None:
             launch.timed_rows += 1

@@ -44,6 +44,8 @@ class Context:
         before = self.previous.get(name) if self.previous else None
         if before is not None:
             return (value - before) / self.advanced
+        if over_sessions and name == "total_tokens" and self.launch.base_total is not None:
+            return (value - self.launch.base_total) / self.advanced
         if self.base_step is None or (over_sessions and self.base_step >= self.reading.grammar.first_step):
             return None
         return value / (self.reading.step - self.base_step)

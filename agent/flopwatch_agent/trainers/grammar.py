@@ -116,8 +116,16 @@ def match(grammar: Grammar, text: str) -> list[Hit]:
     if not found or (grammar.unless is not None and grammar.unless.search(text)):
         return []
     ends = [item.start() for item in found[1:]] + [len(text)]
-    hits = (_hit(grammar, item, text[item.start() : end]) for item, end in zip(found, ends, strict=True))
+    found_rows = [
+        (item, end) for item, end in zip(found, ends, strict=True) if not _quoted(text, item.start())
+    ]
+    hits = (_hit(grammar, item, text[item.start() : end]) for item, end in found_rows)
     return [hit for hit in hits if hit is not None]
+
+
+def _quoted(text: str, start: int) -> bool:
+    """Whether a quotation mark stands before the row: an error or a source line that cites it."""
+    return text[max(start - 8, 0) : start].rstrip().endswith(("'", '"', "`"))
 
 
 def _hit(grammar: Grammar, found: re.Match[str], text: str) -> Hit | None:

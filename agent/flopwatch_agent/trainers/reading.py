@@ -73,8 +73,10 @@ class Launch:
     seen: deque[int] = field(default_factory=lambda: deque(maxlen=256))
     pauses: set[str] = field(default_factory=set)
     """Kinds of the marks since the row before."""
-    single_first_seconds: float | None = None
-    """Time of the first step, where it was printed on a line of its own just before."""
+    totals: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=512))
+    """Steps and the token counter that runs on over sessions."""
+    base_total: float | None = None
+    """That counter at the step this session went on from."""
 
     def fresh_base(self, reading: Reading, *, header_seen: bool) -> int | None:
         """Where the count of this session begins, for its first row."""

@@ -8,6 +8,9 @@ from flopwatch_agent.trainers.rows import Row
 
 _EXTRAS = ("micro_iteration_time_s", "mfu_update_phase", "update_phase_s", "generation_seconds")
 
+_OWN_DISTANCE = ("derived_counter", "derived_bar_elapsed", "derived_timestamps", "none")
+"""Times that are differences to the row before, however far it is."""
+
 
 def steps_covered(context: Context, timed: Estimate) -> int | None:
     """Over how many steps the time was taken; ``None`` when neither the log nor the row before tells."""
@@ -22,7 +25,9 @@ def steps_covered(context: Context, timed: Estimate) -> int | None:
             return 1
         return min(grammar.window, step - context.base_step if context.base_step is not None else step)
     if context.advanced is not None:
-        return max(context.advanced, 1) if timed.seconds is not None or _counts(context) else None
+        if timed.seconds is None and not _counts(context):
+            return None
+        return min(max(context.advanced, 1), _mean_of(context, timed) or context.advanced)
     interval = integer(context.facts, "log_interval")
     if interval and step % interval == 0:
         return interval
@@ -31,6 +36,19 @@ def steps_covered(context: Context, timed: Estimate) -> int | None:
 
 def _counts(context: Context) -> bool:
     return context.reading.grammar.family != "Levanter" or context.previous is not None
+
+
+def _mean_of(context: Context, timed: Estimate) -> int | None:
+    """Over how many steps the trainer takes its means; fewer than the distance where lines were lost."""
+    if timed.basis in _OWN_DISTANCE:
+        return None
+    stated = integer(context.facts, "log_interval")
+    if stated is not None and context.reading.step % stated == 0:
+        return stated
+    usual = context.launch.interval
+    if usual and context.launch.rows >= 3 and context.advanced and context.advanced % usual == 0:
+        return usual
+    return None
 
 
 def first_line_correction(context: Context) -> float | None:
@@ -47,7 +65,8 @@ def first_line_correction(context: Context) -> float | None:
     alone = previous.step == context.base_step + 1 and context.advanced > 1
     if not alone or first is None or mean is None or reading.grammar.covers == "one":
         return None
-    if previous.stamp is None or reading.stamp is None:
+    interval = integer(context.facts, "log_interval")
+    if previous.stamp is None or reading.stamp is None or (interval or 0) not in (0, context.advanced + 1):
         return None
     between = elapsed_seconds(previous.stamp, reading.stamp)
     corrected = ((context.advanced + 1) * mean - first) / context.advanced

@@ -69,5 +69,7 @@ def resumed_from(reading: Reading, launch: Launch, hint: int | None, log_interva
     lowest = reading.grammar.first_step - 1
     if hint is not None and lowest <= hint < reading.step:
         return hint
+    if reading.grammar.covers == "one":
+        return max(reading.step - 1, lowest)
     interval = log_interval if log_interval and reading.step % log_interval == 0 else launch.interval or 1
     return max(reading.step - interval, lowest)

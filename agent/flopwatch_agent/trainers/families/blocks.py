@@ -7,7 +7,7 @@ from flopwatch_agent.trainers.numbers import NUMBER
 
 OLMO_CORE = Grammar(
     family="OLMo-core",
-    anchor=anchor(r"\[step=(?P<step>[\d,]+)/(?P<total_steps>[\d,]+),epoch=\d+(?:,eta=[^\]]*)?\]"),
+    anchor=anchor(r"\[step=(?P<step>[\d,]+)/(?P<total_steps>[\d,]+)(?:,[^\]]*)?\]"),
     block="indented",
     needs=("loss",),
     fields=(

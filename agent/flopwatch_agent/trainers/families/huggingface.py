@@ -17,7 +17,7 @@ HUGGINGFACE = Grammar(
     family="HF Trainer",
     anchor=anchor(_LOSS_DICT),
     needs=("loss", "epoch"),
-    unless=anchor(r"'dataset_|'train_runtime': [^}]*'train_loss'|'global_step/max_steps'"),
+    unless=anchor(r"'dataset_|'train_runtime': [^}]*'train_loss'|'global_step/max_steps'|'train_speed\("),
     fields=(
         _key("loss", "loss"),
         _key("epoch", "epoch"),
@@ -26,7 +26,7 @@ HUGGINGFACE = Grammar(
         _key("elapsed_seconds", "train_runtime"),
         _key("total_tokens", "num_input_tokens_seen"),
         _key("total_tokens", "tokens/total"),
-        _key("total_tokens_rounded", "num_tokens"),
+        Field("total_tokens", re.compile(r"'num_tokens': (\d+(?:\.\d+)?)[,}]")),
         _key("trained_tokens_total", "tokens/trainable"),
         _key("trained_tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu"),
         _key("trained_tokens_per_second_per_gpu", "tokens_per_second_per_gpu"),
@@ -43,7 +43,7 @@ MS_SWIFT = Grammar(
     needs=("loss", "step"),
     fields=(
         _key("loss", "loss"),
-        Field("step", re.compile(r"'global_step/max_steps': '(\d+)/")),
+        Field("step", re.compile(r"'global_step(?:/max_steps)?': '?(\d+)[/,}]")),
         Field("total_steps", re.compile(r"'global_step/max_steps': '\d+/(\d+)'")),
         _key("mean_seconds", "train_speed(s/it)"),
         _key("mean_rate", "train_speed(iter/s)"),
@@ -64,4 +64,16 @@ PADDLENLP = Grammar(
     ),
 )
 
-GRAMMARS = (MS_SWIFT, HUGGINGFACE, PADDLENLP)
+PADDLE_SPEED = Grammar(
+    family="PaddleNLP",
+    anchor=anchor(r"\bglobal step (?P<step>\d+), epoch: \d+,.*?\bloss: (?P<loss>NUM)"),
+    needs=("seconds|steps_per_second",),
+    fields=(
+        Field("seconds", re.compile(rf"avg_batch_cost: ({NUMBER}) s")),
+        Field("steps_per_second", re.compile(rf"\bspeed: ({NUMBER}) steps?/s")),
+        Field("tokens_per_second", re.compile(rf"ips_total: ({NUMBER}) tokens/s")),
+        Field("tokens_per_second_per_gpu", re.compile(rf"\bips: ({NUMBER}) tokens/s")),
+    ),
+)
+
+GRAMMARS = (MS_SWIFT, HUGGINGFACE, PADDLENLP, PADDLE_SPEED)

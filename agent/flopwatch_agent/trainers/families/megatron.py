@@ -8,6 +8,7 @@ MEGATRON = Grammar(
     needs=("seconds",),
     fields=(
         number_field("seconds", r"elapsed time per iteration \(ms\):?\s*", scale=1e-3),
+        number_field("seconds", r"elapsed time per iteration \(s\):?\s*"),
         suffixed_field("tflops", r"approx flops per GPU:\s*", "FLOPS", 1e-12),
         number_field("tflops", r"throughput per GPU \(TFLOP/s/GPU\):\s*"),
         number_field("tflops", r"\|\s*TFLOPs:\s*"),

@@ -45,7 +45,7 @@ LLM_C = Grammar(
     needs=("seconds",),
     fields=(
         number_field("seconds", r"\|\s*", r" ms\b", 1e-3),
-        number_field("mfu", r"\|\s*", r"% \w+ MFU", 1e-2),
+        number_field("mfu", r"\|\s*", r"% [\w ]{2,20} MFU", 1e-2),
     ),
     covers="one",
     pauses_outside=True,
@@ -79,10 +79,10 @@ AUTOMODEL = Grammar(
 
 PRIME_RL = Grammar(
     family="prime-rl",
-    anchor=anchor(
-        r"\bStep (?P<step>\d+) \| Time: (?P<seconds>NUM)s \| (?:Reward: NUM \| )?(?:Loss: (?P<loss>NUM))?"
-    ),
+    anchor=anchor(r"\bStep (?P<step>\d+) \| Time: (?P<seconds>NUM)s \|"),
+    needs=("loss",),
     fields=(
+        number_field("loss", r"\bLoss: "),
         number_field("tokens_per_second", r"Throughput: ", " tokens/s"),
         number_field("mfu", r"\bMFU: ", "%", 1e-2),
     ),
@@ -100,9 +100,9 @@ TORCHTUNE = Grammar(
 
 LITGPT = Grammar(
     family="LitGPT",
-    anchor=anchor(r"\biter (?P<micro_steps>\d+) step (?P<step>\d+) \| loss train: (?P<loss>NUM)"),
+    anchor=anchor(r"\biter (?P<micro_steps>\d+) step (?P<step>\d+)(?: \| loss train:|: loss) (?P<loss>NUM)"),
     needs=("micro_iteration_time_s",),
-    fields=(number_field("micro_iteration_time_s", r"iter time: ", " ms", 1e-3),),
+    fields=(number_field("micro_iteration_time_s", r"iter time: ", " ?ms", 1e-3),),
     order=(),
     no_time="LitGPT times one micro batch only: follow the file live, or use the CSV logger or StepReporter",
 )
@@ -111,7 +111,7 @@ MAXTEXT = Grammar(
     family="MaxText",
     anchor=anchor(r"\bcompleted step: (?P<step>\d+), seconds: (?P<seconds>NUM)"),
     fields=(
-        number_field("tflops", r"TFLOP/s/device: "),
+        number_field("tflops", r"TFLOP/s(?:/device)?: "),
         number_field("tokens_per_second_per_gpu", r"Tokens/s/device: "),
         number_field("tokens", r"total_weights: "),
         number_field("loss", r"\bloss: "),
@@ -130,6 +130,18 @@ FAIRSEQ = Grammar(
         number_field("step", r"\bnum_updates="),
         number_field("tokens_per_second", r"\bwps="),
         number_field("tokens", r"\bwpb="),
+    ),
+)
+
+FAIRSEQ_JSON = Grammar(
+    family="fairseq",
+    anchor=anchor(r"\{\"epoch\": \d+, \"update\": "),
+    needs=("step", "tokens_per_second", "tokens"),
+    fields=(
+        number_field("step", r"\"num_updates\": \"?"),
+        number_field("loss", r"\"loss\": \"?"),
+        number_field("tokens_per_second", r"\"wps\": \"?"),
+        number_field("tokens", r"\"wpb\": \"?"),
     ),
 )
 
@@ -159,6 +171,19 @@ XTUNER = Grammar(
     window=10,
 )
 
+XTUNER_ENGINE = Grammar(
+    family="XTuner",
+    anchor=anchor(r"\[XTuner\].*?\bStep (?P<step>\d+)/(?P<total_steps>\d+)\b"),
+    needs=("seconds", "loss"),
+    fields=(
+        number_field("seconds", r"[^_]\btime: "),
+        number_field("data_seconds", r"\bdata_time: "),
+        number_field("loss", r"\b(?:total_)?loss: "),
+        number_field("tokens_per_second_per_gpu", r"\btgs: "),
+    ),
+    covers="one",
+)
+
 INTERNEVO = Grammar(
     family="InternEvo",
     anchor=anchor(r"(?:\btflops=(?P<tflops>NUM) )?\bstep=(?P<step>\d+) loss=(?P<loss>NUM) "),
@@ -172,5 +197,5 @@ INTERNEVO = Grammar(
 
 GRAMMARS = (
     TORCHTITAN, NANOGPT, NANOCHAT, LLM_C, MODDED_NANOGPT, AUTOMODEL, PRIME_RL, TORCHTUNE, LITGPT, MAXTEXT,
-    FAIRSEQ, LEVANTER, XTUNER, INTERNEVO,
+    FAIRSEQ, FAIRSEQ_JSON, LEVANTER, XTUNER, XTUNER_ENGINE, INTERNEVO,
 )  # fmt: skip

@@ -13,7 +13,7 @@ VERL = Grammar(
         number_field("seconds", r"\btiming_s/step:"),
         number_field("tokens", r"\bperf/total_num_tokens:"),
         number_field("tokens_per_second_per_gpu", r"\bperf/throughput:"),
-        number_field("mfu_update_phase", r"\bperf/mfu/actor:"),
+        number_field("mfu_update_phase", r"\b(?:perf/)?mfu/actor:"),
         number_field("update_phase_s", r"\btiming_s/update_actor:"),
         number_field("generation_seconds", r"\btiming_s/gen:"),
         number_field("pause_seconds", r"\btiming_s/testing:"),
@@ -33,7 +33,7 @@ def _key(quantity: str, key: str) -> Field:
 OPENRLHF = Grammar(
     family="OpenRLHF",
     anchor=anchor(r"Global step (?P<step>\d+): \{"),
-    needs=("seconds",),
+    needs=("loss",),
     fields=(
         _key("loss", "policy_loss"),
         _key("seconds", "timing/step_total"),
@@ -80,7 +80,7 @@ TRL_GENERATION = Grammar(
         Field("loss", re.compile(rf"'loss': ['\"]?({NUMBER})")),
         Field("seconds", re.compile(rf"'step_time': ['\"]?({NUMBER})")),
         Field("epoch", re.compile(rf"'epoch': ['\"]?({NUMBER})")),
-        Field("total_tokens_rounded", re.compile(rf"'num_tokens': ['\"]?({NUMBER})")),
+        Field("total_tokens", re.compile(r"'num_tokens': (\d+(?:\.\d+)?)[,}]")),
     ),
     warms_up=False,
     pauses_outside=True,

@@ -19,6 +19,7 @@ _ANCHORS = tuple(
     Anchor(literal)
     for literal in (
         b'"step"',
+        b'"global_step/max_steps"',
         b'"_step"',
         b'"current_steps"',
         b'"global_step"',
@@ -122,7 +123,21 @@ TRACKER_HISTORY = KeyGrammar(
     time="_timestamp",
 )
 
-KINDS = (AUTOMODEL, LLAMAFACTORY, MEGATRON_HISTORY, TRACKER_HISTORY)
+MS_SWIFT = KeyGrammar(
+    grammar=Grammar(family="ms-swift", anchor=_NEVER, order=("mean_counter", "counter"), pauses_inside=True),
+    has=("global_step/max_steps",),
+    keys={
+        "step": ("global_step/max_steps",),
+        "loss": ("loss",),
+        "mean_seconds": ("train_speed(s/it)",),
+        "mean_rate": ("train_speed(iter/s)",),
+        "elapsed_seconds": ("elapsed_time",),
+    },
+    scales={},
+    evaluation=("eval_loss",),
+)
+
+KINDS = (MS_SWIFT, AUTOMODEL, LLAMAFACTORY, MEGATRON_HISTORY, TRACKER_HISTORY)
 
 
 class JsonLines:
@@ -206,7 +221,7 @@ def _values(kind: KeyGrammar, document: Mapping[str, Any]) -> dict[str, float]:
 
 def _number(value: object, *, duration: bool) -> float | None:
     if isinstance(value, str):
-        return parse_duration(value) if duration else parse_number(value)
+        return parse_duration(value) if duration else parse_number(value.partition("/")[0])
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
