@@ -5,6 +5,7 @@ from pathlib import Path
 from dash import ClientsideFunction, Dash, Input, Output, State
 from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flopwatch.query import Query
@@ -21,7 +22,8 @@ PAGES: tuple[Page, ...] = (fleet.PAGE, jobs.PAGE, job.PAGE, alerts.PAGE)
 class DeepLink:
     """Every GET below the prefix that is not Dash's own answers with the page shell, so addresses can be kept.
 
-    ``/`` leads to the dashboard. Answers below the prefix carry the content security policy.
+    ``/`` leads to the dashboard unless the application has a page of its own there. Answers below the prefix carry
+    the content security policy.
     """
 
     def __init__(self, app: ASGIApp, prefix: str, security_policy: str) -> None:
@@ -32,6 +34,9 @@ class DeepLink:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path = scope.get("path", "")
+        if scope["type"] == "http" and path == "/":
+            await RedirectResponse(self._prefix)(scope, receive, send)
+            return
         if scope["type"] != "http" or not path.startswith(self._prefix):
             await self._app(scope, receive, send)
             return

@@ -75,7 +75,6 @@ def layout(view: View, **changes: Any) -> dict[str, Any]:
         },
         "uirevision": view.range_name,
         "autosize": True,
-        "transition": {"duration": 0},
         "xaxis": x_axis,
         "yaxis": y_axis,
         **changes,

@@ -167,6 +167,7 @@ TEXTS: dict[str, str] = {
     "empty.no_jobs_command": "flopwatch doctor",
     "empty.no_job": "There is no job {job}.",
     "empty.no_job_next": "It may have ended before the kept history, or the address is mistyped.",
+    "missing.title": "Not found",
     "empty.no_page": "There is no page {path}.",
     "empty.back": "All jobs",
     "empty.home": "To the fleet",

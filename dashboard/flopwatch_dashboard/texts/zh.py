@@ -167,6 +167,7 @@ TEXTS: dict[str, str] = {
     "empty.no_jobs_command": "flopwatch doctor",
     "empty.no_job": "没有作业 {job}。",
     "empty.no_job_next": "它可能早于保留的历史，或地址有误。",
+    "missing.title": "页面不存在",
     "empty.no_page": "没有页面 {path}。",
     "empty.back": "全部作业",
     "empty.home": "返回集群总览",

@@ -1,0 +1,102 @@
+"""A dashboard that really listens, and a browser that really draws it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from fastapi import FastAPI
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.fixtures.dashboard_cluster import ClusterQuery
+from tests.fixtures.listening import Server
+
+from flopwatch_dashboard.app import mount
+
+CHROMIUM = "/usr/bin/chromium"
+DRAWN = """() => {
+  const drawn = [...document.querySelectorAll('.js-plotly-plot')];
+  const ours = (graph) => graph._fullLayout && graph._fullLayout.font.family.startsWith('Inter');
+  return drawn.length === document.querySelectorAll('.dash-graph').length && drawn.every(ours);
+}"""
+
+
+@dataclass
+class Served:
+    """A running dashboard and the cluster behind it."""
+
+    server: Server
+    query: ClusterQuery
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+
+@dataclass
+class Seen:
+    """A browser page and what it complained about or asked elsewhere."""
+
+    page: Page
+    base: str
+    complaints: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    refreshes: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        self.page.on(
+            "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
+        )
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self._asked(request.url))
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.base, "data:", "blob:")):
+            self.outside.append(url)
+        if "_dash-update-component" in url:
+            self.refreshes.append(url)
+
+    def open(self, path: str, ready: str) -> Page:
+        """The page at that address, once ``ready`` is there and every graph has drawn its traces."""
+        self.page.goto(self.base + path)
+        self.page.wait_for_selector(ready, timeout=20_000)
+        self.drawn()
+        return self.page
+
+    def drawn(self) -> None:
+        """Wait until every graph shows a figure of ours and not the empty one it began with."""
+        self.page.wait_for_function(DRAWN, timeout=20_000)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    query = ClusterQuery()
+    api = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @api.get("/api/v1/known")
+    async def known() -> dict[str, bool]:
+        return {"known": True}
+
+    mount(api, query)
+    server = Server(api).start()
+    yield Served(server, query)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def seen(served: Served, browser: Browser) -> Iterator[Seen]:
+    context = browser.new_context(
+        viewport={"width": 1366, "height": 768}, accept_downloads=True, locale="en-US"
+    )
+    watched = Seen(context.new_page(), served.url)
+    watched.watch()
+    yield watched
+    context.close()

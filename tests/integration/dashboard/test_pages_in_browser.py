@@ -1,0 +1,145 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
+CUT = """
+[...document.querySelectorAll('.k-v, .k-t, .k-s span, .summary b, .sum-c, .tbl .name')]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline')
+  .map((e) => e.textContent)
+"""
+PAGES = {
+    "fleet": ("/ui/", "#fleet-tiles .kpi"),
+    "jobs": ("/ui/jobs", ".ag-center-cols-container .ag-row"),
+    "job": ("/ui/jobs/train-a-1001", "#job-tiles .kpi"),
+    "alerts": ("/ui/alerts", "#alerts-active .tbl"),
+    "missing": ("/ui/nonsense", "#missing-text .empty-t"),
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_quiet_stays_on_its_host_reads_well_and_fits(
+    seen: Any, name: str, lang: str, theme: str
+) -> None:
+    path, ready = PAGES[name]
+
+    page = seen.open(f"{path}?theme={theme}&lang={lang}", ready)
+    found = page.evaluate(CHECKS)
+
+    assert seen.complaints == []
+    assert seen.outside == []
+    assert found["count"] > (5 if name == "missing" else 20)
+    assert found["low"] == []
+    assert found["cut"] == []
+    assert found["unlabelled"] == 0
+    assert found["wide"] <= 0
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_fleet_page_fits_a_laptop_without_scrolling(seen: Any, lang: str) -> None:
+    page = seen.open(f"/ui/?theme=light&lang={lang}", "#fleet-tiles .kpi")
+
+    assert page.evaluate(CHECKS)["tall"] <= 0
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('.main section.card, .kpi, .summary')]"
+        ".map(e => [e.id || e.className, Math.round(e.getBoundingClientRect().bottom), e.scrollWidth - e.clientWidth])"
+    )
+    assert len(sizes) == 1 + 5 + 5
+    assert [size for size in sizes if size[1] > 768 or size[2] > 0] == []
+    cut = page.evaluate(CUT)
+    assert cut == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (900, 1200), (3840, 2160)])
+def test_other_screens_have_no_horizontal_overflow(seen: Any, width: int, height: int) -> None:
+    seen.page.set_viewport_size({"width": width, "height": height})
+
+    page = seen.open("/ui/?theme=dark&lang=en", "#fleet-tiles .kpi")
+    found = page.evaluate(CHECKS)
+
+    assert found["wide"] <= 0
+    assert found["cut"] == []
+    if width > 1100:
+        assert found["tall"] <= 0
+
+
+def test_a_wall_screen_shows_no_controls_and_everything_in_one_view(seen: Any) -> None:
+    seen.page.set_viewport_size({"width": 1920, "height": 1080})
+
+    page = seen.open("/ui/?kiosk=1&theme=dark&lang=en", "#fleet-tiles .kpi")
+
+    assert page.evaluate(CHECKS)["tall"] <= 0
+    assert not page.is_visible("#theme-b")
+    assert page.is_visible("#pause")
+
+
+def test_all_eight_classes_are_drawn_and_named(seen: Any) -> None:
+    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
+
+    names = page.evaluate(
+        "[...document.querySelectorAll('#fleet-fall-g .ytick text')].map(e => e.textContent)"
+    )
+
+    assert names == [
+        "Capacity", "Down", "Unallocated", "Allocated idle", "Stalled", "In-job loss", "Productive",
+        "Working, unmeasured", "Unknown",
+    ]  # fmt: skip
+
+
+def test_the_page_says_simulated_example_price_and_the_time_of_the_data(seen: Any) -> None:
+    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
+
+    assert page.inner_text("#chips").split("\n") == ["train-a · 1,024 GPUs", "SIMULATED", "example price"]
+    assert page.inner_text("#live") == "Live · 15:11:56 UTC"
+    assert page.title() == "flopwatch · Fleet"
+
+
+def test_a_screen_reader_hears_the_figures(seen: Any) -> None:
+    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
+
+    assert page.get_by_role("img", name="Daily billable utilisation, 30 days, 30-day mean 62.5%").count() == 1
+    assert page.get_by_role("navigation").count() == 1
+    assert page.get_by_role("heading", level=2).count() == 5
+    assert page.get_by_role("link", name="Jobs", exact=True).count() == 1
+
+
+def test_the_keyboard_reaches_the_content_and_the_arithmetic(seen: Any) -> None:
+    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.focus(".arith summary")
+    page.keyboard.press("Enter")
+    assert page.is_visible("text=$2.50 a capacity GPU-hour (example) ÷ 62.5% = $4.00 a billable GPU-hour")
+
+
+def test_the_arithmetic_of_a_job_is_one_click_away(seen: Any) -> None:
+    page = seen.open("/ui/jobs/train-a-1001?theme=light&lang=en", "#job-tiles .kpi")
+
+    assert not page.is_visible("#job-arithmetic-line")
+    page.click(".inline summary")
+
+    assert page.inner_text("#job-arithmetic-line") == "4.36e+11 × 1.813e+05 ÷ (256 × 9.894e+14) = 31.20%"  # noqa: RUF001
+
+
+def test_the_only_button_of_a_graph_saves_it_as_a_picture(seen: Any) -> None:
+    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
+
+    page.hover("#fleet-daily-g .nsewdrag")
+    assert page.locator("#fleet-daily-g .modebar-btn").count() == 1
+    with page.expect_download() as download:
+        page.click("#fleet-daily-g .modebar-btn")
+
+    assert download.value.suggested_filename == "fleet-daily-g.png"
+    assert Path(download.value.path()).read_bytes()[:4] == b"\x89PNG"
+
+
+def test_csv_links_lead_to_the_interface_with_the_range(seen: Any) -> None:
+    page = seen.open("/ui/?range=7d&theme=light&lang=en", "#fleet-tiles .kpi")
+
+    links = page.evaluate("[...document.querySelectorAll('a.csv')].map(a => a.getAttribute('href'))")
+
+    assert links == ["/api/v1/export/days.csv?seconds=604800", "/api/v1/export/ledger.csv?seconds=604800"]

@@ -1,0 +1,84 @@
+import dataclasses
+
+from tests.fixtures import dashboard_cluster as cluster
+
+from flopwatch.query import Cause, Target
+from flopwatch_dashboard.components import phrases, spark, verdict
+from flopwatch_dashboard.view import View
+
+ENGLISH, CHINESE = View(), View(lang="zh")
+
+
+def test_a_cause_is_a_sentence_with_its_values() -> None:
+    hang = Cause(code="hang", severity="critical", values={"hours": 9.54})
+
+    assert phrases.cause(hang, ENGLISH) == "No step for 9.5 h"
+    assert phrases.cause(hang, CHINESE) == "训练无进展 9.5 小时"
+
+
+def test_a_cause_of_an_unknown_code_or_without_its_value_still_reads() -> None:
+    assert phrases.cause(Cause(code="new_code", severity="info", values={}), ENGLISH) == "No single cause"
+    assert (
+        phrases.cause(Cause(code="straggler", severity="warning", values={}), ENGLISH) == "Straggler on n/a"
+    )
+
+
+def test_an_alert_says_its_rule_with_its_values() -> None:
+    low = cluster.ALERTS[2]
+
+    assert phrases.alert(low, ENGLISH) == "vit-g-pre/08: MFU 30.8% below target 42.0%"
+    assert phrases.alert(low, CHINESE) == "vit-g-pre/08：MFU 30.8% 低于目标 42.0%"  # noqa: RUF001 - Chinese punctuation
+
+
+def test_an_alert_of_an_unknown_rule_or_without_its_values_says_its_own_summary() -> None:
+    bare = dataclasses.replace(cluster.ALERTS[2], values={})
+
+    assert phrases.alert(cluster.ALERTS[4], ENGLISH) == "QuotaUnused on research"
+    assert phrases.alert(bare, ENGLISH) == bare.summary
+
+
+def test_an_mfu_comes_with_its_basis_and_convention_or_with_the_reason_for_none() -> None:
+    assert phrases.basis(cluster.mfu(0.4, 8), ENGLISH) == "shape"
+    assert (
+        phrases.basis_hint(cluster.mfu(0.4, 8), ENGLISH) == "From step records and the model's shape · causal"
+    )
+    assert (
+        phrases.basis(cluster.mfu(None, 8, reason="unknown_gpu"), ENGLISH) == "GPU model without a known peak"
+    )
+    assert phrases.basis(cluster.mfu(None, 8, reason="something_new"), ENGLISH) == "no figure"
+    assert phrases.basis(cluster.mfu(0.4, 8, basis="hardware"), ENGLISH) == "estimate"
+
+
+def test_observed_gpus_are_said_when_they_are_not_all() -> None:
+    partly = cluster.job_row(1, gpus=1_024, gpus_observed=800)
+
+    assert phrases.gpus(partly, ENGLISH) == "800 of 1,024"
+    assert phrases.gpus_long(partly, ENGLISH) == "observed 800 of 1,024 GPUs"
+    assert phrases.gpus(cluster.job_row(0), ENGLISH) == "256"
+    assert phrases.gpus_long(cluster.job_row(0, gpus=None), ENGLISH) == "256 GPUs observed, total unknown"
+
+
+def test_no_target_is_said_and_not_guessed() -> None:
+    assert phrases.target(Target(ratio=None, source="none"), ENGLISH) == "no target set"
+    assert phrases.target(Target(ratio=0.425, source="job"), ENGLISH) == "42.5%"
+
+
+def test_the_verdict_shows_its_arithmetic_with_the_numbers_filled_in() -> None:
+    fleet = cluster.fleet(ENGLISH.asked, cluster.status())
+
+    # 28 valid days, mean 62.5 %: 2.50 / 0.6245 = 4.00; 2.50 / 0.70 = 3.57.
+    assert verdict.arithmetic(fleet, ENGLISH)[1:5] == [
+        "Mean of the 28 valid days among the last 30: 62.5%",
+        "The line is the default 70%: no costs of your own are set",
+        "$2.50 a capacity GPU-hour (example) ÷ 62.5% = $4.00 a billable GPU-hour",
+        "$2.50 (example) ÷ 70% = $3.57 at the line",
+    ]
+
+
+def test_a_sparkline_breaks_at_gaps_and_needs_two_values() -> None:
+    drawn = spark.sparkline([0.1, 0.2, None, 0.3, 0.4], "#000000")
+
+    assert drawn is not None
+    assert drawn.count("polyline") == 2
+    assert spark.sparkline([None, 0.3, None], "#000000") is None
+    assert spark.sparkline([], "#000000") is None
