@@ -20,7 +20,7 @@ from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.prices import Prices
-from flopwatch_collector.config import Settings, data_folder, public_address
+from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder, public_address
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.periodic import Periodic
@@ -29,8 +29,31 @@ from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import Control, Store, StoreSettings
 from flopwatch_collector.views.query import CollectorQuery
 
-CONTROL_FILE = "control.sqlite"
 STEPS_WARM_SECONDS = 3_600.0
+
+
+class Readiness:
+    """The first page has data once GPU samples have come and were accounted for after that."""
+
+    def __init__(self, store: Store, accounting: Accounting, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._accounting = accounting
+        self._clock = clock
+        self._data_since: float | None = None
+        self._is_ready = False
+        self.note_data()
+
+    def note_data(self) -> None:
+        """GPU samples are there from now on, if they are."""
+        if self._data_since is None and len(self._store.latest_gpus()["ts"]):
+            self._data_since = self._clock()
+
+    def is_ready(self) -> bool:
+        """Whether the first page has data; once it has, it always has."""
+        if not self._is_ready and self._data_since is not None:
+            accounted, _ = self._accounting.newest()
+            self._is_ready = accounted >= self._data_since
+        return self._is_ready
 
 
 @dataclass(kw_only=True)
@@ -47,16 +70,10 @@ class Running:
     tokens: Tokens
     periodic: Periodic
     metrics: Metrics
+    ready: Callable[[], bool]
+    """Whether the first page has data."""
     app: FastAPI = field(default_factory=FastAPI)
     _parts: ExitStack = field(default_factory=ExitStack, repr=False)
-    _is_ready: bool = False
-
-    def ready(self) -> bool:
-        """Whether the first page has data: GPU samples have come and were accounted for."""
-        if not self._is_ready:
-            accounted = self.accounting.provisional_from_seconds is not None
-            self._is_ready = accounted and len(self.directory.state().latest["ts"]) > 0
-        return self._is_ready
 
     def start(self) -> None:
         """Begin the periodic work; the application's lifespan calls it."""
@@ -158,9 +175,9 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         settings=settings,
         clock=clock,
     )
-    ingest = Ingest(
-        directory, kept.control, kept.store, clock=clock, written=_on_written(metrics, accounting)
-    )
+    readiness = Readiness(kept.store, accounting, clock)
+    written = _on_written(metrics, accounting, readiness)
+    ingest = Ingest(directory, kept.control, kept.store, clock=clock, written=written)
     metrics.registry.register(
         Readout(ingest.stats, kept.store.stats, lambda: directory.state().generation, periodic.ages)
     )
@@ -175,6 +192,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         tokens=Tokens(kept.control, clock),
         periodic=periodic,
         metrics=metrics,
+        ready=readiness.is_ready,
     )
 
 
@@ -193,11 +211,12 @@ def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accoun
     )
 
 
-def _on_written(metrics: Metrics, accounting: Accounting) -> Callable[[Written], None]:
+def _on_written(metrics: Metrics, accounting: Accounting, readiness: Readiness) -> Callable[[Written], None]:
     """What follows from a batch that has become durable."""
 
     def written(batch: Written) -> None:
         metrics.durable_after(batch.seconds)
+        readiness.note_data()
         edge = accounting.provisional_from_seconds
         if batch.duplicate or batch.first_seconds is None or batch.last_seconds is None or edge is None:
             return

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from flopwatch.settings import SettingError, section
 
+CONTROL_FILE = "control.sqlite"
+"""In the data folder: tokens, identities, alerts."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectorSettings:

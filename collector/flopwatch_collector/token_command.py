@@ -14,7 +14,6 @@ from typing import Any
 from flopwatch import settings as settings_file
 from flopwatch_collector import config
 from flopwatch_collector.api.tokens import ROLES, Token, Tokens
-from flopwatch_collector.app import CONTROL_FILE
 from flopwatch_collector.store.control_sqlite import SqliteControl
 
 
@@ -30,7 +29,7 @@ def main(argv: list[str]) -> int:
     if arguments.data_dir is not None:
         collector = dataclasses.replace(collector, data_dir=arguments.data_dir)
     folder = config.data_folder(collector, os.environ)
-    with contextlib.closing(SqliteControl(folder / CONTROL_FILE)) as control:
+    with contextlib.closing(SqliteControl(folder / config.CONTROL_FILE)) as control:
         tokens = Tokens(control)
         if arguments.action == "create":
             return _create(tokens, arguments)
