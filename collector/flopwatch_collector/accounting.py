@@ -4,6 +4,7 @@ Everything that a page shows of GPU time, money or utilisation is read from here
 """
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from zoneinfo import ZoneInfo
@@ -27,6 +28,8 @@ from flopwatch_collector.store.port import Control, Store
 
 HORIZON_SECONDS = 660.0
 """Younger time is provisional: the longest usual hang threshold, which exceeds the idle grace, and a minute."""
+FILL_SECONDS = 4.0
+"""After so long a tick begins no further piece of history."""
 FIGURE_LOOKBACK_SECONDS = 7200.0
 
 
@@ -43,6 +46,7 @@ class Accounting:
         prices: Prices | None = None,
     ) -> None:
         self._fleet = fleet
+        self._timer = time.monotonic
         self._zone = ZoneInfo(time_zone)
         self._prices = prices or Prices()
         self._windows = Windows(store, control)
@@ -57,17 +61,21 @@ class Accounting:
         """Bring everything up to ``now``: write what became final, recompute the rest, fill in some history."""
         state = self._fleet.state()
         edge = float((now - HORIZON_SECONDS) // WINDOW_SECONDS * WINDOW_SECONDS)
-        self._history.work(now, edge, lambda start, end: self._windows.compute(state, start, end, now))
+
+        def compute(start: float, end: float) -> Computed:
+            return self._windows.compute(state, start, end, now)
+
+        started = self._timer()
+        self._history.advance(now, edge, compute)
         begin = self._history.begin_seconds(now)
-        provisional = Computed.nothing()
-        if begin is not None:
-            provisional = self._windows.compute(state, max(edge, begin), now, now)
-            self._history.compare(edge, self._windows.newly_late(edge))
+        provisional = Computed.nothing() if begin is None else compute(max(edge, begin), now)
         figures = self._make_figures(provisional)
         with self._lock:
             self._now, self._edge = now, edge
             self._provisional = provisional
             self._figures = (state.generation, figures)
+        self._history.compare(edge, self._windows.newly_late(edge))
+        self._history.fill(now, edge, compute, lambda: self._timer() - started < FILL_SECONDS)
 
     def late(self, start: float, end: float) -> None:
         """Data of this time arrived late: its final windows are to be computed again."""
@@ -76,6 +84,10 @@ class Accounting:
     def progress(self) -> float | None:
         """Share of the history that is computed; None when none is outstanding."""
         return self._history.progress()
+
+    def settled(self) -> bool:
+        """Whether all final windows are computed and none is known to be wrong."""
+        return self._history.settled()
 
     @property
     def provisional_from_seconds(self) -> float | None:

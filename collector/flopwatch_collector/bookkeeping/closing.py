@@ -36,9 +36,7 @@ class Closing:
         for start in [float(hour) for hour in hours if float(hour) not in closed["job1h"]]:
             if complete(start, start + HOUR):
                 rows = self._store.windows("job5m", start, start + HOUR)
-                self._store.put_windows(
-                    "job1h", [start], hourly(rows) if rows and rows["ts"].size else empty_rollup()
-                )
+                self._store.put_windows("job1h", [start], hourly(rows) if "job" in rows else empty_rollup())
                 closed["job1h"].add(start)
 
     def reopen(self, start: float, end: float) -> None:
@@ -88,4 +86,4 @@ class Closing:
 
 def _day_rows(rows: Columns, start: float) -> Columns:
     """One row a (node, job, bucket, reason) of a day's windows."""
-    return summed({**rows, "ts": np.full(rows["ts"].size, start)}) if rows and rows["ts"].size else summed({})
+    return summed({**rows, "ts": np.full(rows["ts"].size, start)} if "bucket" in rows else {})

@@ -19,10 +19,13 @@ from flopwatch_collector.store.port import Control, RollupKind, Store
 
 KIND = "accounting_late"
 CHUNK_WINDOWS = 288
-"""Most windows computed at once: a day's."""
+"""Most windows computed at once: a day's. Fewer while samples are dense."""
 BACKLOG_WINDOWS = 24
 """So many windows outstanding are history that is being filled in."""
-CHUNKS_A_TICK = 1
+FIRST_WINDOWS = 4
+NEWEST_WINDOWS = 12
+MOST_SAMPLES = 1_000_000
+"""A chunk that read more is halved next time."""
 REACH_SECONDS = 90 * 86_400.0
 """Older time is not computed any more."""
 AUDIT_WINDOWS = 24
@@ -51,6 +54,7 @@ class History:
         self._counts: dict[float, int] = {}
         self._outstanding = 0
         self._total = 0
+        self._size = FIRST_WINDOWS
         self._cache: dict[tuple[object, ...], Columns] = {}
 
     def begin_seconds(self, now: float) -> float | None:
@@ -63,26 +67,53 @@ class History:
             self._begin = begin
         return begin
 
-    def work(self, now: float, edge: float, compute: Compute) -> None:
-        """Compute the newest outstanding final windows, then a piece of the older ones and of wrong ones."""
+    def advance(self, now: float, edge: float, compute: Compute) -> None:
+        """Compute the windows that have just become final, so that nothing lies between them and what is younger."""
         begin = self.begin_seconds(now)
         if begin is None or edge <= begin:
             return
-        done = self._known_done(begin, edge)
-        self._redo(edge, begin, compute)
-        first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
-        missing = sorted(set(range(first, last)) - done, reverse=True)
-        for chunk in _runs(missing)[:CHUNKS_A_TICK]:
-            self._put(
-                chunk, compute(chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS))
-            )
-            done.update(chunk)
-        with self._lock:
-            self._outstanding = len(missing) - sum(map(len, _runs(missing)[:CHUNKS_A_TICK]))
-            self._total = last - first
-            counts = {window * float(WINDOW_SECONDS) for window in range(last - AUDIT_WINDOWS, last)}
-            self._counts = {ts: count for ts, count in self._counts.items() if ts in counts}
+        missing = self._missing(begin, edge)
+        recent = int(edge) // WINDOW_SECONDS - NEWEST_WINDOWS
+        for chunk in chunks([window for window in missing if window >= recent], NEWEST_WINDOWS):
+            self._compute(chunk, compute)
+        self._count(begin, edge)
+
+    def fill(self, now: float, edge: float, compute: Compute, more: Callable[[], bool]) -> None:
+        """Compute wrong stretches again, then older windows, newest first, while there is time for ``more``."""
+        begin = self.begin_seconds(now)
+        if begin is None or edge <= begin:
+            return
+        while self._redo(edge, begin, compute) and more():
+            pass
+        missing = self._missing(begin, edge)
+        while missing and more():
+            chunk = chunks(missing, self._size)[0]
+            samples = self._compute(chunk, compute)
+            self._size = self._size // 2 if samples > MOST_SAMPLES else self._size * 2
+            self._size = min(max(self._size, 1), CHUNK_WINDOWS)
+            missing = missing[len(chunk) :]
+            self._count(begin, edge)
         self._closing.close(begin, edge, self.complete)
+
+    def _missing(self, begin: float, edge: float) -> list[int]:
+        """Final windows that are not computed, newest first."""
+        done = self._known_done(begin, edge)
+        first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
+        return sorted(set(range(first, last)) - done, reverse=True)
+
+    def _count(self, begin: float, edge: float) -> None:
+        first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
+        oldest = (last - AUDIT_WINDOWS) * float(WINDOW_SECONDS)
+        outstanding = len(self._missing(begin, edge))
+        with self._lock:
+            self._outstanding, self._total = outstanding, last - first
+            self._counts = {ts: count for ts, count in self._counts.items() if ts >= oldest}
+
+    def _compute(self, windows: list[int], compute: Compute) -> int:
+        """Compute and keep these windows; returns how many samples were read."""
+        computed = compute(windows[0] * float(WINDOW_SECONDS), (windows[-1] + 1) * float(WINDOW_SECONDS))
+        self._put(windows, computed)
+        return sum(computed.sample_counts.values())
 
     def _known_done(self, begin: float, edge: float) -> set[int]:
         if self._done is None:
@@ -96,22 +127,26 @@ class History:
         self._store.put_windows("ledger5m", starts, computed.ledger)
         self._store.put_windows("job5m", starts, computed.rollup)
         with self._lock:
+            if self._done is not None:
+                self._done.update(windows)
             self._counts.update({ts: computed.sample_counts.get(ts, 0) for ts in starts})
             self._cache.clear()
 
-    def _redo(self, edge: float, begin: float, compute: Compute) -> None:
-        """Compute one wrong stretch again, at most a chunk of it."""
+    def _redo(self, edge: float, begin: float, compute: Compute) -> bool:
+        """Compute the newest wrong stretch again, at most a chunk of it; returns whether there was one."""
         with self._lock:
             pending = sorted(self._late.items(), key=lambda item: -item[1].end_seconds)
-        for key, late in pending[:1]:
-            first = math.floor(max(late.start_seconds, begin) / WINDOW_SECONDS)
-            last = math.ceil(min(late.end_seconds, edge) / WINDOW_SECONDS)
-            chunk = list(range(max(first, last - CHUNK_WINDOWS), last))
-            if chunk:
-                start, end = chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS)
-                self._put(chunk, compute(start, end))
-                self._closing.reopen(start, end)
-            self._forget(key, late, first, chunk[0] if chunk else first)
+        if not pending:
+            return False
+        key, late = pending[0]
+        first = math.floor(max(late.start_seconds, begin) / WINDOW_SECONDS)
+        last = math.ceil(min(late.end_seconds, edge) / WINDOW_SECONDS)
+        chunk = list(range(max(first, last - self._size), last))
+        if chunk:
+            self._compute(chunk, compute)
+            self._closing.reopen(chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS))
+        self._forget(key, late, first, chunk[0] if chunk else first)
+        return True
 
     def _forget(self, key: str, late: LateStretch, first: int, reached: int) -> None:
         with self._lock:
@@ -160,6 +195,11 @@ class History:
                 return None
             return 1.0 - self._outstanding / self._total
 
+    def settled(self) -> bool:
+        """Whether nothing is outstanding and nothing is known to be wrong."""
+        with self._lock:
+            return not self._outstanding and not self._late
+
     def complete(self, start: float, end: float) -> bool:
         """Whether all windows of an interval are computed."""
         with self._lock:
@@ -174,7 +214,7 @@ class History:
         parts = []
         for kind, first, last in self._closing.pieces("ledger1d", "ledger5m", start, end):
             rows = self._read(kind, first, last, None)
-            parts.append({name: rows[name] for name in LEDGER_COLUMNS} if rows else empty_rows())
+            parts.append({name: rows[name] for name in LEDGER_COLUMNS} if "bucket" in rows else empty_rows())
         return joined(parts)
 
     def rollups(self, start: float, end: float, jobs: list[int] | None, *, hourly: bool) -> Columns:
@@ -183,7 +223,7 @@ class History:
         if hourly:
             pieces = self._closing.pieces("job1h", "job5m", start, end)
         parts = [self._read(kind, first, last, jobs) for kind, first, last in pieces]
-        tables = [part for part in parts if part and part["ts"].size] or [empty_rollup()]
+        tables = [part for part in parts if "job" in part] or [empty_rollup()]
         return {name: np.concatenate([part[name] for part in tables]) for name in ROLLUP_COLUMNS}
 
     def _read(self, kind: RollupKind, start: float, end: float, jobs: list[int] | None) -> Columns:
@@ -204,11 +244,11 @@ class History:
         return rows
 
 
-def _runs(missing: list[int]) -> list[list[int]]:
-    """Consecutive windows, newest chunk first, each ascending and at most a chunk long."""
+def chunks(missing: list[int], size: int) -> list[list[int]]:
+    """Consecutive windows out of descending ones, newest chunk first, each ascending and at most ``size`` long."""
     result: list[list[int]] = []
     for window in missing:
-        if result and result[-1][-1] == window + 1 and len(result[-1]) < CHUNK_WINDOWS:
+        if result and result[-1][-1] == window + 1 and len(result[-1]) < size:
             result[-1].append(window)
         else:
             result.append([window])

@@ -1,6 +1,7 @@
 """A job's likely cause of waste, or none where the evidence is thin.
 
-A hang comes first, then the cause that explains most GPU time; a bucket explains something from a twentieth of the job's time on.
+A hang comes first, then the cause that explains most GPU time; a bucket explains something from a twentieth of
+the job's time on.
 """
 
 from collections.abc import Sequence

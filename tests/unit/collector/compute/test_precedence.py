@@ -102,7 +102,11 @@ def test_idle_counts_from_its_first_second_once_it_lasted_the_grace_time(idle_se
         samples(1, 400 + idle_seconds, 1000, interval=1.0, **{**WORKING, "kernel_active_ratio": 0.05}),
     )
     scene = Scene(
-        now=1000.0, gpus=(gpu(1),), jobs=(job(),), leases=(lease(1, (1,), 0.0, None),), samples=together(*parts)
+        now=1000.0,
+        gpus=(gpu(1),),
+        jobs=(job(),),
+        leases=(lease(1, (1,), 0.0, None),),
+        samples=together(*parts),
     )
 
     assert scene.seconds() == expected
@@ -132,7 +136,9 @@ def account_with(inputs, **more):
     rows = account(replace(inputs, **more), 0.0, inputs.now)
     totals: dict[str, float] = {}
     for bucket, reason, amount in zip(rows["bucket"], rows["reason"], rows["gpu_milliseconds"], strict=True):
-        totals[label(int(bucket), int(reason))] = totals.get(label(int(bucket), int(reason)), 0.0) + amount / 1000
+        totals[label(int(bucket), int(reason))] = (
+            totals.get(label(int(bucket), int(reason)), 0.0) + amount / 1000
+        )
     return totals
 
 
@@ -152,7 +158,10 @@ def test_work_without_a_lease_is_work():
 
 def declared(*rows):
     return Scene(
-        now=600.0, gpus=(gpu(1),), samples=samples(1, 0, 600, **EMPTY), events=events([{"node": 1, **row} for row in rows])
+        now=600.0,
+        gpus=(gpu(1),),
+        samples=samples(1, 0, 600, **EMPTY),
+        events=events([{"node": 1, **row} for row in rows]),
     )
 
 
@@ -267,9 +276,7 @@ def test_a_lease_from_use_gives_way_to_what_the_scheduler_told():
 
 
 def test_a_replaced_card_is_not_a_second_gpu():
-    scene = Scene(
-        now=600.0, gpus=(gpu(1, slot="s", to_seconds=200.0), gpu(2, slot="s", from_seconds=200.0))
-    )
+    scene = Scene(now=600.0, gpus=(gpu(1, slot="s", to_seconds=200.0), gpu(2, slot="s", from_seconds=200.0)))
 
     assert scene.seconds() == {"UNKNOWN": 600.0}
 
@@ -278,7 +285,11 @@ def test_a_checkpoint_inside_a_step_is_a_checkpoint_and_an_asynchronous_one_is_n
     blocking = {"ts": 500.0, "end": 530.0, "kind": "checkpoint", "step": 40}
     beside = {"ts": 700.0, "end": 790.0, "kind": "checkpoint", "step": 60, "blocking": 0}
 
-    assert run_scene(phases=phases([blocking, beside])).seconds() == {"STARTUP": 100.0, "STEP": 970.0, "CKPT": 30.0}
+    assert run_scene(phases=phases([blocking, beside])).seconds() == {
+        "STARTUP": 100.0,
+        "STEP": 970.0,
+        "CKPT": 30.0,
+    }
 
 
 def test_reported_data_wait_is_taken_out_of_its_step():
