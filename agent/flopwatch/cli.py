@@ -82,3 +82,7 @@ def run(command: Command, argv: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
