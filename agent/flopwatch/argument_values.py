@@ -4,10 +4,9 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flopwatch.blocks import ShapeError, require_whole
+from flopwatch.blocks import MOST_LAYERS, ShapeError, require_whole
 
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None, "": None}
-MOST_LAYERS = 100_000
 
 
 def named(arguments: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:

@@ -6,6 +6,11 @@ Counts are of matmul weights and of forward FLOPs per token; one multiply-add is
 from dataclasses import dataclass, fields
 from typing import ClassVar, TypeAlias
 
+LARGEST = 10**15
+"""No size of a model is above it: numbers of foreign files stay countable."""
+MOST_LAYERS = 10_000
+"""Layers are looked at one by one, so a foreign file must not ask for a billion of them."""
+
 
 class ShapeError(ValueError):
     """A model's description is not understood: the message has the field, its value and what is allowed."""
@@ -21,14 +26,15 @@ def require_positive(part: object, *names: str) -> None:
         require_whole(name, getattr(part, name), minimum=1)
 
 
-def require_whole(name: str, value: object, minimum: int = 0) -> int:
+def require_whole(name: str, value: object, minimum: int = 0, maximum: int = LARGEST) -> int:
     """``value`` as an int.
 
     Raises:
-        ShapeError: it is not a whole number of at least ``minimum``.
+        ShapeError: it is not a whole number from ``minimum`` to ``maximum``.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ShapeError(name, value, f"a whole number of at least {minimum}")
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        most = "" if maximum == LARGEST else f", at most {maximum}"
+        raise ShapeError(name, value, f"a whole number of at least {minimum}{most}")
     return value
 
 
@@ -114,7 +120,7 @@ class LatentAttention:
     """Multi-head latent attention (DeepSeek V2/V3): low-rank queries (``q_lora`` None: full) and keys/values."""
 
     heads: int
-    q_lora: int | None
+    q_lora: int | None = None
     kv_lora: int
     nope: int
     rope: int
@@ -314,7 +320,7 @@ class Block:
     cross: Attention | None = None
 
     def __post_init__(self) -> None:
-        require_whole("count", self.count)
+        require_whole("count", self.count, maximum=MOST_LAYERS)
         if self.mixer is None and self.mlp is None:
             raise ShapeError("blocks", self, "a mixer, a feed-forward network, or both")
 

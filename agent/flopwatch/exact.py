@@ -7,7 +7,7 @@ A frozen weight needs no third; below the lowest trained layer there is no secon
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from flopwatch.blocks import Attention, Block, LatentAttention, MoeMlp
+from flopwatch.blocks import Attention, Block, LatentAttention, MoeMlp, ShapeError
 from flopwatch.documents import Documents, StackTokens
 from flopwatch.parameters import router_weights
 from flopwatch.shape import ModelShape, Stack
@@ -16,8 +16,13 @@ TRAINED, FROZEN, FORWARD_ONLY = 3.0, 2.0, 1.0
 KEYS_OF_CROSS = ("cross_k", "cross_v")
 
 
-class TokensUnknown(ValueError):
+class TokensUnknown(ShapeError):
     """A shape with a second stack needs that stack's token count."""
+
+    def __init__(self, stack: str) -> None:
+        super().__init__(
+            f"stacks.{stack}", None, "StackTokens: the stack's tokens per trained token and their length"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,9 +41,7 @@ class Run:
         """
         tokens = self.stacks.get(stack.name)
         if tokens is None:
-            raise TokensUnknown(
-                f"stack {stack.name!r} has no token count; give stacks={{{stack.name!r}: StackTokens(...)}}"
-            )
+            raise TokensUnknown(stack.name)
         return tokens
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from flopwatch.argument_values import flag, named, pattern, whole
 from flopwatch.blocks import (
+    MOST_LAYERS,
     Attention,
     Block,
     DenseMlp,
@@ -16,6 +17,7 @@ from flopwatch.blocks import (
     Mixer,
     MoeMlp,
     ShapeError,
+    require_whole,
 )
 from flopwatch.layer_runs import runs
 
@@ -105,7 +107,7 @@ def _blocks(args: Mapping[str, Any]) -> tuple[Block, ...]:
         return _patterned(args, symbols[0])
     if flag(args, "is_hybrid_model") or args.get("hybrid_attention_ratio"):
         raise ShapeError("hybrid_override_pattern", None, "the pattern of a hybrid model's layers")
-    layers = whole(args, "num_layers", "encoder_num_layers")
+    layers = require_whole("num_layers", whole(args, "num_layers", "encoder_num_layers"), maximum=MOST_LAYERS)
     return runs(zip(_mixers(args, layers), _feed_forwards(args, layers), strict=True))
 
 

@@ -27,6 +27,13 @@ class Stack:
     tokens_per_item: int | None = None
     """Tokens of one image, where that is fixed."""
 
+    def __post_init__(self) -> None:
+        require_positive(self, "hidden")
+        for name in ("entry_weights", "stored_weights"):
+            require_whole(name, getattr(self, name))
+        if self.tokens_per_item is not None:
+            require_positive(self, "tokens_per_item")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finetuning:

@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from flopwatch.blocks import (
+    MOST_LAYERS,
     Attention,
     Block,
     DenseMlp,
@@ -27,6 +28,7 @@ PARTS: dict[str, type] = {
     "attention": Attention, "latent_attention": LatentAttention, "mamba2": Mamba2, "mamba1": Mamba1,
     "gated_delta": GatedDelta, "dense_mlp": DenseMlp, "moe_mlp": MoeMlp, "mask": Mask,
 }  # fmt: skip
+BOOLEAN_FIELDS = frozenset({"gated", "output_gate", "own_keys", "causal", "frozen"})
 COMMON_KEYS = frozenset({
     "name", "hidden", "vocab", "padded_vocab_used", "seq_len", "tied_embeddings", "n_params", "n_params_is",
     "n_params_active", "mtp_layers", "learned_positions", "lora", "frozen_layers",
@@ -52,8 +54,8 @@ def read(description: Mapping[str, Any]) -> dict[str, Any]:
         return values | {
             "blocks": _blocks(description["blocks"]),
             "mtp_blocks": _blocks(description.get("mtp_blocks", ())),
-            "entry_weights": description.get("entry_weights", 0),
-            "stacks": [_stack(stack) for stack in description.get("stacks", ())],
+            "entry_weights": whole(description, "entry_weights", default=0),
+            "stacks": _stacks(description.get("stacks", ())),
         }
     return values | {"blocks": _flat_blocks(description)}
 
@@ -63,8 +65,11 @@ def _common(description: Mapping[str, Any]) -> dict[str, Any]:
     tied = description.get("tied_embeddings", False)
     if not isinstance(tied, bool):
         raise ShapeError("tied_embeddings", tied, "true or false")
+    name = description.get("name")
+    if name is not None and not isinstance(name, str):
+        raise ShapeError("name", name, "text")
     values: dict[str, Any] = {
-        "name": description.get("name"),
+        "name": name,
         "hidden": whole(description, "hidden", minimum=1),
         "vocab": whole(description, "vocab"),
         "tied_embeddings": tied,
@@ -112,16 +117,19 @@ def _finetuning(description: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"frozen_layers": frozen} if frozen else None
     if not isinstance(lora, Mapping) or set(lora) - {"rank", "roles"}:
         raise ShapeError("lora", lora, "an object with rank and roles")
+    roles = lora.get("roles") or []
+    if not isinstance(roles, list | tuple) or not all(isinstance(role, str) for role in roles):
+        raise ShapeError("lora.roles", roles, "a list of roles such as q, v, up")
     return {
         "adapter_rank": whole(lora, "rank", minimum=1),
-        "adapter_roles": frozenset(lora.get("roles") or ()),
+        "adapter_roles": frozenset(roles),
         "frozen_layers": frozen,
     }
 
 
 def _flat_blocks(description: Mapping[str, Any]) -> tuple[Block, ...]:
     """Blocks of the flat form: dense or mixture layers, or what ``extra`` says of a hybrid."""
-    layers = whole(description, "n_layers", minimum=1)
+    layers = require_whole("n_layers", whole(description, "n_layers", minimum=1), maximum=MOST_LAYERS)
     if description.get("extra") is not None:
         return _hybrid(description, layers)
     mixers = [_attention(description, mask) for mask in masks_of(description.get("attn"), layers)]
@@ -231,22 +239,43 @@ def _block(item: object) -> Block:
 
 def _part(key: str, value: object) -> Any:
     """A part of a block from ``{kind: ..., its fields}``."""
-    if not isinstance(value, Mapping) or value.get("kind") not in PARTS:
+    if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str) or value["kind"] not in PARTS:
         raise ShapeError(key, value, "an object whose kind is one of " + ", ".join(PARTS))
     kind = PARTS[value["kind"]]
     part = dict(_object(key, value, {"kind", *field_names(kind)}))
     del part["kind"]
-    if "mask" in part:
-        part["mask"] = _part(f"{key}.mask", part["mask"])
+    for name, item in part.items():
+        part[name] = _part(f"{key}.mask", item) if name == "mask" else _checked(f"{key}.{name}", name, item)
     try:
         return kind(**part)
     except TypeError as error:
         raise ShapeError(key, value, f"all of {', '.join(field_names(kind))} ({error})") from error
 
 
+def _checked(key: str, name: str, value: object) -> object:
+    """A field of a part: yes or no for the fields that say so, else a whole number or null."""
+    if name in BOOLEAN_FIELDS:
+        if not isinstance(value, bool):
+            raise ShapeError(key, value, "true or false")
+        return value
+    return None if value is None else require_whole(key, value)
+
+
+def _stacks(items: object) -> list[dict[str, Any]]:
+    """Second stacks of the general form, as fields of ``Stack``."""
+    if not isinstance(items, list | tuple):
+        raise ShapeError("stacks", items, "a list of objects")
+    return [_stack(item) for item in items]
+
+
 def _stack(item: object) -> dict[str, Any]:
-    names = {"name", "hidden", "blocks", "entry_weights", "stored_weights", "tokens_per_item", "frozen"}
-    part = dict(_object("stacks", item, names))
+    sizes = {"hidden", "entry_weights", "stored_weights", "tokens_per_item"}
+    part = dict(_object("stacks", item, {"name", "blocks", "frozen", *sizes}))
+    for name in sizes & set(part):
+        part[name] = whole(part, name, minimum=int(name in ("hidden", "tokens_per_item")))
+    if not isinstance(part.get("name"), str) or "hidden" not in part:
+        raise ShapeError("stacks", item, "objects with name, hidden and blocks")
+    part["frozen"] = _checked("stacks.frozen", "frozen", part.get("frozen", False))
     return part | {"blocks": _blocks(part.get("blocks"))}
 
 

@@ -22,11 +22,12 @@ def read(config: Mapping[str, Any], *, trains_mtp: bool = False) -> dict[str, An
     Raises:
         ShapeError: the model type or one of its fields is not understood.
     """
-    kind = config.get("model_type")
+    kind = str(config.get("model_type"))
     if kind in TOWERS:
-        return _with_tower(HfConfig(config), str(kind), trains_mtp=trains_mtp)
+        return _with_tower(HfConfig(config), kind, trains_mtp=trains_mtp)
     values = _plain(config, kind, trains_mtp=trains_mtp)
-    return values | {"name": config.get("_name_or_path") or None}
+    name = config.get("_name_or_path")
+    return values | {"name": name if isinstance(name, str) and name else None}
 
 
 def known_types() -> tuple[str, ...]:
@@ -34,7 +35,7 @@ def known_types() -> tuple[str, ...]:
     return tuple(sorted({*DECODERS, *HYBRIDS, *ENCODERS, *TOWERS}))
 
 
-def _plain(config: Mapping[str, Any], kind: Any, *, trains_mtp: bool, prefix: str = "") -> dict[str, Any]:
+def _plain(config: Mapping[str, Any], kind: str, *, trains_mtp: bool, prefix: str = "") -> dict[str, Any]:
     """A model of one stack, or an encoder-decoder."""
     reader = HfConfig(config, prefix)
     depths = reader.whole("num_nextn_predict_layers", minimum=0, default=0)
@@ -45,8 +46,8 @@ def _plain(config: Mapping[str, Any], kind: Any, *, trains_mtp: bool, prefix: st
     elif kind in ENCODERS:
         values = ENCODERS[kind](reader)
     else:
-        raise ShapeError(f"{prefix}model_type", kind, ", ".join(known_types()))
-    reader.finish(str(kind))
+        raise ShapeError(f"{prefix}model_type", config.get("model_type"), ", ".join(known_types()))
+    reader.finish(kind)
     return values | {"mtp_layers": depths if trains_mtp else 0}
 
 
@@ -56,7 +57,7 @@ def _with_tower(config: HfConfig, kind: str, *, trains_mtp: bool) -> dict[str, A
     if text is None and kind != "qwen2_vl":
         raise config.refused("text_config", "an object")
     inner: Mapping[str, Any] = text if isinstance(text, Mapping) else config.without("vision_config")
-    text_type = TEXT_TYPES.get(kind) or inner.get("model_type")
+    text_type = TEXT_TYPES.get(kind) or str(inner.get("model_type"))
     values = _plain(
         inner, text_type, trains_mtp=trains_mtp, prefix="text_config." if text is not None else ""
     )

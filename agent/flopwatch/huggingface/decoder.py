@@ -4,7 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flopwatch.blocks import Attention, DenseMlp, FeedForward, LatentAttention, Mask, Mixer, MoeMlp
+from flopwatch.blocks import (
+    MOST_LAYERS,
+    Attention,
+    DenseMlp,
+    FeedForward,
+    LatentAttention,
+    Mask,
+    Mixer,
+    MoeMlp,
+    require_whole,
+)
 from flopwatch.huggingface.reader import HfConfig
 from flopwatch.layer_runs import runs
 
@@ -55,7 +65,8 @@ def embeddings(config: HfConfig, *, tied: bool) -> dict[str, Any]:
 
 def layers_of(config: HfConfig) -> int:
     """Layers, under any of the names in use."""
-    return config.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    layers = config.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    return require_whole("num_hidden_layers", layers, maximum=MOST_LAYERS)
 
 
 def hidden_of(config: HfConfig) -> int:
@@ -177,11 +188,11 @@ def chunked(config: HfConfig, layers: int) -> list[Mask]:
         config.get("no_rope_layers", "no_rope_layer_interval")
         return by_type
     local = Mask(chunk=config.whole("attention_chunk_size", default=8192))
-    rotary = config.get("no_rope_layers")
+    rotary = config.numbers("no_rope_layers")
     if not rotary:
         every = config.whole("no_rope_layer_interval", default=4)
         rotary = [int((index + 1) % every != 0) for index in range(layers)]
-    if not isinstance(rotary, list) or len(rotary) != layers:
+    if len(rotary) != layers:
         raise config.refused("no_rope_layers", f"a list of {layers} numbers")
     return [local if has_rope else Mask() for has_rope in rotary]
 
@@ -214,7 +225,7 @@ def experts_everywhere(config: HfConfig, family: Family, layers: int) -> list[Fe
 def experts_by_step(config: HfConfig, family: Family, layers: int) -> list[FeedForward]:
     """Qwen's kind: experts in each ``decoder_sparse_step``-th layer, save ``mlp_only_layers``."""
     step = config.whole("decoder_sparse_step", default=1)
-    dense_layers = config.get("mlp_only_layers") or []
+    dense_layers = config.numbers("mlp_only_layers") or []
     shared = config.whole("shared_expert_intermediate_size", minimum=0, default=0)
     experts = _experts(config, family, shared)
     return [
@@ -262,7 +273,7 @@ def experts_interleaved(config: HfConfig, family: Family, layers: int) -> list[F
     )
     plain = DenseMlp(ffn=config.whole("intermediate_size_mlp"), gated=family.gated)
     step = config.whole("interleave_moe_layer_step", default=1)
-    routed = config.get("moe_layers")
+    routed = config.numbers("moe_layers")
     if routed is None:
         routed = list(range(step - 1, layers, step))
     return [experts if index in routed else plain for index in range(layers)]

@@ -92,7 +92,7 @@ def _nemotron_experts(config: HfConfig) -> MoeMlp:
 def bamba(config: HfConfig) -> dict[str, Any]:
     """Bamba: Mamba-2 with attention on ``attn_layer_indices``, a gated MLP in every layer."""
     layers = layers_of(config)
-    where = config.get("attn_layer_indices") or []
+    where = config.numbers("attn_layer_indices") or []
     mixers = [_attention_or(config, index in where) for index in range(layers)]
     mlps = dense_layers(config, PLAIN, layers)
     return {**embeddings(config, tied=False), "blocks": runs(zip(mixers, mlps, strict=True))}

@@ -75,6 +75,19 @@ class HfConfig:
         """The values, one key left out."""
         return {key: value for key, value in self._values.items() if key != name}
 
+    def numbers(self, name: str) -> list[int] | None:
+        """A list of whole numbers, or None.
+
+        Raises:
+            ShapeError: it is something else.
+        """
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+            raise self.refused(name, "a list of whole numbers")
+        return value
+
     def words(self, name: str, length: int) -> list[str] | None:
         """A list of one word a layer, or None.
 

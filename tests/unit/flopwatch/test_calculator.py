@@ -133,7 +133,7 @@ def test_a_vision_tower_needs_its_tokens(capsys, tmp_path):
     base = ["--model", str(path), *RUN[2:]]
 
     assert main(base) == 2
-    assert "stack 'vision' has no token count" in capsys.readouterr().err
+    assert "stacks.vision is None" in capsys.readouterr().err
     assert values(capsys, "--stack", "vision=0.1:577", base=base)["mfu_ratio"] > 0
 
 
