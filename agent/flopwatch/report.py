@@ -106,7 +106,7 @@ class StepReporter:
         if seconds is None and self._last_end is not None:
             seconds = max(0.0, moment - self._last_end - self._excluded)
         self._last_end, self._excluded = moment, 0.0
-        number = self._next_step if step is None else step
+        number = step if type(step) is int else self._next_step
         self._next_step = number + 1
         self._pending = merged(self._pending, step_message(number, seconds, tokens, more))
         self.unsent_steps += 1
@@ -227,7 +227,7 @@ def step_message(
     """The datagram of one step; values that are not plain numbers are left out."""
     message: dict[str, object] = {
         "event": "step", "step": number, "steps_covered": 1, "end_time_seconds": time.time(),
-        "seconds": seconds, "tokens": tokens if type(tokens) is int else None,
+        "seconds": seconds if _is_duration(seconds) else None, "tokens": tokens if type(tokens) is int else None,
     }  # fmt: skip
     for key, value in more.items():
         if key == "loss" and isinstance(value, float):
@@ -235,6 +235,10 @@ def step_message(
         elif isinstance(value, (int, float, str)) and value == value:  # noqa: PLR0124 - leaves NaN out
             message[key] = value
     return message
+
+
+def _is_duration(value: object) -> bool:
+    return isinstance(value, (int, float)) and value - value == 0 and value >= 0
 
 
 def _word(value: float) -> str:
