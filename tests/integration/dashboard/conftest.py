@@ -19,6 +19,16 @@ DRAWN = """() => {
 }"""
 
 
+FOLLOWED = """([theme, lang]) => {
+  const root = document.documentElement;
+  const words = lang === "zh" ? "集群总览" : "Fleet";
+  const ink = theme === "dark" ? "#e7ecf3" : "#17202b";
+  const graphs = [...document.querySelectorAll(".js-plotly-plot")];
+  return root.dataset.theme === theme && document.querySelector("#nav").innerText.includes(words)
+    && graphs.every((graph) => graph._fullLayout.font.color === ink);
+}"""
+
+
 @dataclass
 class Served:
     """A running dashboard and the cluster behind it."""
@@ -61,6 +71,11 @@ class Seen:
         self.drawn()
         return self.page
 
+    def switch(self, button: str, theme: str, lang: str) -> None:
+        """Press the theme's or the language's button and wait until the whole page has followed."""
+        self.page.click(button)
+        self.page.wait_for_function(FOLLOWED, arg=[theme, lang], timeout=20_000)
+
     def drawn(self) -> None:
         """Wait until every graph shows a figure of ours and not the empty one it began with."""
         self.page.wait_for_function(DRAWN, timeout=20_000)
@@ -94,7 +109,10 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def seen(served: Served, browser: Browser) -> Iterator[Seen]:
     context = browser.new_context(
-        viewport={"width": 1366, "height": 768}, accept_downloads=True, locale="en-US"
+        viewport={"width": 1366, "height": 768},
+        accept_downloads=True,
+        locale="en-US",
+        reduced_motion="reduce",
     )
     watched = Seen(context.new_page(), served.url)
     watched.watch()

@@ -18,24 +18,28 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_quiet_stays_on_its_host_reads_well_and_fits(
-    seen: Any, name: str, lang: str, theme: str
+def test_a_page_is_quiet_stays_on_its_host_reads_well_and_fits_in_both_themes_and_languages(
+    seen: Any, name: str
 ) -> None:
     path, ready = PAGES[name]
 
-    page = seen.open(f"{path}?theme={theme}&lang={lang}", ready)
-    found = page.evaluate(CHECKS)
+    page = seen.open(f"{path}?theme=light&lang=en", ready)
+    found = {"light en": page.evaluate(CHECKS)}
+    seen.switch("#theme-b", "dark", "en")
+    found["dark en"] = page.evaluate(CHECKS)
+    seen.switch("#lang-b", "dark", "zh")
+    found["dark zh"] = page.evaluate(CHECKS)
+    seen.switch("#theme-b", "light", "zh")
+    found["light zh"] = page.evaluate(CHECKS)
 
     assert seen.complaints == []
     assert seen.outside == []
-    assert found["count"] > (5 if name == "missing" else 20)
-    assert found["low"] == []
-    assert found["cut"] == []
-    assert found["unlabelled"] == 0
-    assert found["wide"] <= 0
+    assert min(one["count"] for one in found.values()) > (5 if name == "missing" else 20)
+    for faults in ("low", "cut"):
+        assert {how: one[faults] for how, one in found.items() if one[faults]} == {}
+    assert [one["unlabelled"] for one in found.values()] == [0, 0, 0, 0]
+    assert max(one["wide"] for one in found.values()) <= 0
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -53,7 +57,7 @@ def test_the_fleet_page_fits_a_laptop_without_scrolling(seen: Any, lang: str) ->
     assert cut == []
 
 
-@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (900, 1200), (3840, 2160)])
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (900, 1200)])
 def test_other_screens_have_no_horizontal_overflow(seen: Any, width: int, height: int) -> None:
     seen.page.set_viewport_size({"width": width, "height": height})
 

@@ -85,12 +85,8 @@ def test_theme_and_language_switch_without_a_reload_and_stay_in_the_address(seen
     page = seen.open("/ui/?theme=light&lang=en", TILES)
     page.evaluate("window.same = true")
 
-    page.click("#lang-b")
-    page.wait_for_selector("text=今日浪费最多的作业")
-    page.click("#theme-b")
-    page.wait_for_function(
-        "document.querySelector('#fleet-daily-g .js-plotly-plot')._fullLayout.font.color === '#e7ecf3'"
-    )
+    seen.switch("#lang-b", "light", "zh")
+    seen.switch("#theme-b", "dark", "zh")
 
     assert (query_of(page)["theme"], query_of(page)["lang"]) == ("dark", "zh")
     assert page.inner_text("#chips").split("\n")[1:] == ["模拟数据", "示例价格"]
@@ -142,16 +138,16 @@ def test_a_table_of_two_thousand_jobs_is_searched_sorted_and_restored_from_the_a
     assert "1,111 running" in page.inner_text("#jobs-head")
 
     page.fill("#jobs-search", "llama")
-    page.wait_for_function("!document.querySelector('#jobs-grid').innerText.includes('dlrm')")
+    page.wait_for_function("() => !document.querySelector('#jobs-grid').innerText.includes('dlrm')")
     page.click(".ag-header-cell[col-id=gpus] .ag-header-cell-label")
-    page.wait_for_function("location.search.includes('sort=gpus')")
+    page.wait_for_function("() => location.search.includes('sort=gpus')")
     address = page.url
 
     assert query_of(page)["q"] == "llama"
     page.goto("about:blank")
     page.goto(address)
     page.wait_for_selector(ROWS)
-    page.wait_for_function("!document.querySelector('#jobs-grid').innerText.includes('dlrm')")
+    page.wait_for_function("() => !document.querySelector('#jobs-grid').innerText.includes('dlrm')")
     assert page.input_value("#jobs-search") == "llama"
     assert page.get_attribute(".ag-header-cell[col-id=gpus]", "aria-sort") == "ascending"
     assert seen.complaints == []
@@ -196,7 +192,9 @@ def test_a_job_opens_from_the_table_by_mouse_and_by_keyboard(seen: Any) -> None:
 
 
 def test_a_job_that_is_not_there_says_so(seen: Any) -> None:
-    page = seen.open("/ui/jobs/none?theme=light&lang=en", "#job-gone .empty-t")
+    page = seen.page
+    page.goto(seen.base + "/ui/jobs/none?theme=light&lang=en")
+    page.wait_for_selector("#job-gone .empty-t", timeout=20_000)
 
     assert "There is no job none." in page.inner_text("#job-gone")
     assert not page.is_visible("#job-body")
@@ -206,8 +204,7 @@ def test_a_server_that_is_gone_is_seen_on_the_page(seen: Any, served: Any) -> No
     page = seen.open("/ui/?theme=light&lang=en", TILES)
 
     served.server.stop()
-    page.clock.install()
-    page.clock.run_for(60_000)
-    page.wait_for_function("document.querySelector('#pause').className.includes('lost')", timeout=25_000)
+    page.evaluate("(now => { Date.now = () => now() + 60_000; })(Date.now.bind(Date))")
+    page.wait_for_selector("#pause.lost", timeout=20_000)
 
     assert page.locator(TILES).count() == 5
