@@ -29,6 +29,7 @@ PARTS: dict[str, type] = {
     "gated_delta": GatedDelta, "dense_mlp": DenseMlp, "moe_mlp": MoeMlp, "mask": Mask,
 }  # fmt: skip
 BOOLEAN_FIELDS = frozenset({"gated", "output_gate", "own_keys", "causal", "frozen"})
+OPTIONAL_FIELDS = frozenset({"value_head_dim", "key_value_hidden", "q_lora", "latent", "window", "chunk"})
 COMMON_KEYS = frozenset({
     "name", "hidden", "vocab", "padded_vocab_used", "seq_len", "tied_embeddings", "n_params", "n_params_is",
     "n_params_active", "mtp_layers", "learned_positions", "lora", "frozen_layers",
@@ -258,7 +259,7 @@ def _checked(key: str, name: str, value: object) -> object:
         if not isinstance(value, bool):
             raise ShapeError(key, value, "true or false")
         return value
-    return None if value is None else require_whole(key, value)
+    return None if value is None and name in OPTIONAL_FIELDS else require_whole(key, value)
 
 
 def _stacks(items: object) -> list[dict[str, Any]]:

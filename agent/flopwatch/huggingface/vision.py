@@ -34,6 +34,8 @@ def bert(config: HfConfig) -> dict[str, Any]:
 def patch_tokens(config: HfConfig, *, class_token: bool) -> int:
     """Tokens of one image."""
     side = config.whole("image_size") // config.whole("patch_size")
+    if side < 1:
+        raise config.refused("image_size", "at least patch_size")
     return side * side + (1 if class_token else 0)
 
 

@@ -58,25 +58,25 @@ def counted_or_refused(make, description):
     assert ModelShape.from_dict(json.loads(json.dumps(shape.to_dict()))) == shape
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(spoiled(CONFIGS))
 def test_a_spoiled_config_is_counted_or_refused(config):
     counted_or_refused(ModelShape.from_hf_config, config)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(spoiled(MEGATRON))
 def test_spoiled_arguments_are_counted_or_refused(arguments):
     counted_or_refused(ModelShape.from_megatron_args, arguments)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(spoiled(FLAT))
 def test_a_spoiled_flat_description_is_counted_or_refused(description):
     counted_or_refused(ModelShape.from_dict, description)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200)
 @given(spoiled(GENERAL))
 def test_a_spoiled_written_shape_is_counted_or_refused(description):
     counted_or_refused(ModelShape.from_dict, description)
