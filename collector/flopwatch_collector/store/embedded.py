@@ -20,7 +20,7 @@ from flopwatch_collector.store.port import RollupKind, StoreSettings, StoreStats
 from flopwatch_collector.store.problems import Problems
 from flopwatch_collector.store.published import Published
 from flopwatch_collector.store.query import Questions
-from flopwatch_collector.store.rollup import KINDS, Rollups
+from flopwatch_collector.store.rollup import KINDS, MOST_CLOSED_FILES, Rollups
 from flopwatch_collector.store.schema import TABLES
 from flopwatch_collector.store.upkeep import Task, Upkeep
 from flopwatch_collector.store.writer import Writer
@@ -152,9 +152,17 @@ class EmbeddedStore:
             rollup.put(windows, rows)
         except (duckdb.Error, OSError, NotWhole) as problem:
             raise Unavailable(f"{kind} windows cannot be written: {problem}") from problem
-        period = _month if kind in {"job1h", "ledger1d"} else _day
-        for start, end in rollup.crowded(period):
+        self._tidy_later(rollup, MOST_CLOSED_FILES)
+
+    def _tidy_later(self, rollup: Rollups, most_closed: int) -> None:
+        """Merge days (of hourly and daily kinds: months) with many files, and remove superseded files."""
+        period = _month if rollup.kind in {"job1h", "ledger1d"} else _day
+        for start, end in rollup.crowded(period, most_closed):
             self._merge_later(rollup, start, end)
+        if rollup.state.peek().dead_files():
+            self._upkeep.ask(
+                Task(name=f"removing superseded {rollup.kind} files", run=rollup.drop_superseded)
+            )
 
     def _merge_later(self, rollup: Rollups, start: float, end: float) -> None:
         name = f"merging {rollup.kind} windows from {datetime.fromtimestamp(start, timezone.utc):%Y-%m-%d}"
@@ -179,14 +187,17 @@ class EmbeddedStore:
         return min(times) / 1e6 if times else None
 
     def retain(self, now: float) -> int:
-        """Drop what is older than the retention settings; returns bytes freed."""
+        """Drop what is older than the retention settings and merge closed days; returns bytes freed by dropping."""
         with self._retaining:
             gone = retention.expired_raw(self._ground, now, self._settings)
             freed = retention.drop_raw(self._ground, gone)
             for file in gone:
                 if file.table in self._dropped_rows:
                     self._dropped_rows[file.table] += file.rows
-            return freed + retention.drop_rollups(self._rollups.values(), now, self._settings)
+            freed += retention.drop_rollups(self._rollups.values(), now, self._settings)
+        for rollup in self._rollups.values():
+            self._tidy_later(rollup, 1)
+        return freed
 
     def stats(self) -> StoreStats:
         """Sizes and health."""

@@ -31,7 +31,9 @@ from flopwatch_collector.store.schema import INTEGER, REAL, TEXT, TIME, quoted
 KINDS: tuple[RollupKind, ...] = ("job5m", "job1h", "ledger5m", "ledger1d")
 
 MOST_FILES = 24
-"""A day or month of more files than this is merged, so that a query opens few."""
+"""The newest day or month is merged when it has more files than this, so that a query opens few."""
+MOST_CLOSED_FILES = 6
+"""Likewise for older ones, where late data adds files; retention merges them to one."""
 
 
 Period = Callable[[float], tuple[float, float]]
@@ -59,7 +61,7 @@ class Rollups:
         self.state: Published[RollupState] = Published(self._found(folder, problems))
         self._revision = max((file.order[0] for file in self.state.peek().files), default=0)
         self._putting = threading.Lock()
-        self.drop(self.state.peek().dead_files())
+        self.drop_superseded()
 
     def _found(self, folder: Folder, problems: Problems) -> RollupState:
         state = NOTHING
@@ -131,7 +133,7 @@ class Rollups:
                 content = Content(query=query, columns=kinds, windows=windows)
                 file = self._written(cursor, order, content)
             self.state.swap(lambda current: current.with_file(file))
-            self.drop(self.state.peek().dead_files())
+            self.drop_superseded()
 
     def rows(self, start: float, end: float, jobs: Iterable[int] | None = None) -> Columns:
         """The newest rows of windows that start in [start, end), sorted by ts (and job, where there is one)."""
@@ -147,13 +149,24 @@ class Rollups:
         first, last = columns.microseconds(start), columns.microseconds(end)
         return frozenset(window / 1e6 for window in self.state.peek().newest if first <= window < last)
 
-    def crowded(self, period: Period) -> list[tuple[float, float]]:
-        """Periods with more files than a query should open."""
+    def crowded(self, period: Period, most_closed: int) -> list[tuple[float, float]]:
+        """Periods of more files than a query should open: the newest may have many, older ones ``most_closed``."""
+        state = self.state.peek()
         counts: dict[tuple[float, float], int] = {}
-        for file in self.state.peek().files:
+        for file in state.files:
             bounds = period(file.start / 1e6)
-            counts[bounds] = counts.get(bounds, 0) + 1
-        return [bounds for bounds, count in counts.items() if count > MOST_FILES]
+            if any(state.newest[window] is file for window in file.windows if window < bounds[1] * 1e6):
+                counts[bounds] = counts.get(bounds, 0) + 1
+        newest = max(counts, default=None)
+        return [
+            bounds
+            for bounds, count in counts.items()
+            if count > (MOST_FILES if bounds == newest else most_closed)
+        ]
+
+    def drop_superseded(self) -> None:
+        """Remove files all of whose windows were put again."""
+        self.drop(self.state.peek().dead_files())
 
     def drop(self, gone: frozenset[RollupFile]) -> int:
         """Forget files and remove them when no reader uses them; returns bytes freed."""

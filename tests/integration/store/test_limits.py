@@ -159,7 +159,7 @@ def test_readers_see_every_row_once_while_hours_are_closed(settings, clock) -> N
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
         reader.start()
-    for sequence in range(30):
+    for sequence in range(15):
         clock.now += 1200
         store.submit(batch(sequence), rows(clock.now, 100, seed=sequence)).result(30)
     store.settle()
@@ -167,7 +167,7 @@ def test_readers_see_every_row_once_while_hours_are_closed(settings, clock) -> N
     for reader in readers:
         reader.join()
     assert wrong == []
-    assert len(store.events(0, 1e10)["ts"]) == 30
+    assert len(store.events(0, 1e10)["ts"]) == 15
     store.close()
 
 
@@ -177,6 +177,26 @@ def test_superseded_rollup_files_are_merged_away(store, settings) -> None:
     store.settle()
     assert len(list((settings.folder / "rollup" / "ledger5m").iterdir())) <= 26
     assert len(store.windows("ledger5m", 0, 1e6)["ts"]) == 60
+
+
+def test_retention_merges_closed_days_to_one_file(store, settings) -> None:
+    for day in (0.0, 1.0, 2.0):
+        for at in range(5):
+            window = day * DAY + 300.0 * at
+            store.put_windows("ledger5m", [window], {"ts": np.array([window]), "at": np.array([at])})
+    store.retain(3 * DAY)
+    store.settle()
+    files = sorted(path.name for path in (settings.folder / "rollup" / "ledger5m").iterdir())
+    assert len(files) == 1 + 1 + 5
+    assert store.windows("ledger5m", 0, 3 * DAY)["at"].tolist() == [0, 1, 2, 3, 4] * 3
+
+
+def test_a_window_put_often_leaves_few_files(store, settings) -> None:
+    for at in range(12):
+        store.put_windows("job5m", [0.0], {"ts": np.array([0.0]), "at": np.array([at])})
+    store.settle()
+    assert len(list((settings.folder / "rollup" / "job5m").iterdir())) == 1
+    assert store.windows("job5m", 0, 1)["at"].tolist() == [11]
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def answers(store):
         yield store.windows("ledger5m", start, end, jobs=[1])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("hour_every", [1000, 13, 3])
 def test_answers_are_those_of_plain_lists(settings, clock, seed, hour_every) -> None:
     expected = MemoryStore(settings, clock)
