@@ -15,7 +15,8 @@ from flopwatch.settings import SettingError
 from flopwatch.wire import encode
 from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity
 from flopwatch_agent.config import AgentSettings, data_folder, socket_path
-from flopwatch_agent.job_watch import GpuView, JobWatch, Taken
+from flopwatch_agent.configured_logs import ConfiguredLogs
+from flopwatch_agent.job_watch import Files, GpuView, JobWatch, Taken
 from flopwatch_agent.log_finder import LogFinder
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.node_identity import boot_id, machine_id
@@ -248,8 +249,9 @@ class Daemon:
     def _job_watch(self, procfs: Procfs, boot: str, folder: Path) -> JobWatch:
         committed = self._queue.spool.next_sequence - 1 if self._queue is not None else -1
         positions = self._queue.positions if self._queue is not None else Positions(folder, committed)
+        finder = LogFinder(procfs)
         self._steps = StepsSource(
-            finder=LogFinder(procfs),
+            finder=finder,
             positions=positions,
             new_reader=new_reader,
             node=self._settings.node_name,
@@ -260,7 +262,9 @@ class Daemon:
             lists_processes=lambda: self._inventory.nvml == "ok",
         )
         jobs = JobsSource(procfs, boot)
-        return JobWatch(gpus=view, jobs=jobs, steps=self._steps, configs=ConfigReader(procfs), sdk=self._sdk)
+        configured = ConfiguredLogs(self._settings.log_globs, finder.holds)
+        files = Files(configs=ConfigReader(procfs), configured=configured)
+        return JobWatch(gpus=view, jobs=jobs, steps=self._steps, files=files, sdk=self._sdk)
 
     def _close(self) -> bool:
         """End every part within a few seconds; what is spooled stays for the next start. False: a call is stuck."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flopwatch.wire import Finding, FollowedLog, GpuDevice, JobSighting, StepRecord
+from flopwatch_agent.configured_logs import ConfiguredLogs
 from flopwatch_agent.log_follow import Position
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.sdk_socket import Datagram, SdkSocket
@@ -32,6 +33,14 @@ class GpuView:
     """Whether NVML tells processes at all."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Files:
+    """Files beside a job's own output."""
+
+    configs: ConfigReader
+    configured: ConfiguredLogs
+
+
 @dataclass(slots=True)
 class Taken:
     """What became known since the last take, whole: rows and the positions that belong to them."""
@@ -54,12 +63,13 @@ class JobWatch:
         gpus: GpuView,
         jobs: JobsSource,
         steps: StepsSource,
-        configs: ConfigReader,
+        files: Files,
         sdk: SdkSocket | None,
     ) -> None:
         self.changed = threading.Event()
         self.sdk_unattributed = 0
-        self._gpus, self._jobs, self._steps, self._configs, self._sdk = gpus, jobs, steps, configs, sdk
+        self._gpus, self._jobs, self._steps, self._sdk = gpus, jobs, steps, sdk
+        self._configs, self._configured = files.configs, files.configured
         self._lock = threading.Lock()
         self._taken = Taken()
         self._observed: tuple[ObservedJob, ...] = ()
@@ -148,8 +158,13 @@ class JobWatch:
         observed = self._jobs.observe(now, self._gpus.processes(), seeds, self._gpus.devices())
         self._peers = {pid for pid in self._peers if self._jobs.ref_of(pid) is not None}
         live = tuple(job for job in observed if not job.ended)
-        gone = tuple(job for job in observed if job.ended)
-        findings = [*self._steps.look(now, live), *(item for job in observed for item in job.findings)]
+        assigned = self._configured.assign(live, now)
+        gone = (*(job for job in observed if job.ended), *assigned.ended)
+        live += assigned.alone
+        findings = [
+            *self._steps.look(now, live, assigned.by_job),
+            *(item for job in observed for item in job.findings),
+        ]
         for job in live:
             for facts in self._configs.facts(job):
                 self._steps.add_run(job.sighting.ref, facts)

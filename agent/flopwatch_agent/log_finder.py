@@ -80,6 +80,18 @@ class LogFinder:
             files.update(self._kept_indirect(job, pipes, now, direct=bool(files)))
         return Outputs(files=tuple(files.values()), reason=None if files else next(iter(reasons), None))
 
+    def holds(self, job: ObservedJob, identity: FileIdentity) -> bool:
+        """Whether a process of the job has a file open."""
+        for process in job.processes:
+            for name in self._procfs.tree.names(f"{process.pid}/fd"):
+                try:
+                    status = (self._root / f"{process.pid}/fd/{name}").stat()
+                except OSError:
+                    continue
+                if identity_of(status) == identity:
+                    return True
+        return False
+
     def forget(self, ref: str) -> None:
         """Drop what is kept of a job that ended."""
         self._related.pop(ref, None)

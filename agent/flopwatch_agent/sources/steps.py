@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from flopwatch.wire import Finding, FollowedLog, JobSighting, Phase, RunFacts, SessionMark, StepRecord
@@ -77,15 +77,21 @@ class StepsSource:
         self.sdk_malformed = 0
         """SDK messages that were not understood."""
 
-    def look(self, now: float, jobs: tuple[ObservedJob, ...]) -> tuple[Finding, ...]:
-        """Find the files of the live jobs: begin to follow new ones, leave those that two jobs share."""
+    def look(
+        self, now: float, jobs: tuple[ObservedJob, ...], configured: Mapping[str, tuple[Output, ...]]
+    ) -> tuple[Finding, ...]:
+        """Find the files of the live jobs: begin to follow new ones, leave those that two jobs share.
+
+        ``configured`` are logs that the settings name, by job.
+        """
         wanted: dict[FileIdentity, list[tuple[ObservedJob, Output]]] = {}
         self._problems = {}
         for job in jobs:
             progress = self._progress.setdefault(job.sighting.ref, JobProgress())
             found = self._finder.find(job, now)
-            progress.reason = None if found.files else found.reason or NOWHERE
-            ordered = sorted(found.files, key=lambda item: item.rank if item.rank is not None else -1)
+            files = {item.identity: item for item in (*configured.get(job.sighting.ref, ()), *found.files)}
+            progress.reason = None if files else found.reason or NOWHERE
+            ordered = sorted(files.values(), key=lambda item: item.rank if item.rank is not None else -1)
             for output in ordered[:MAX_FILES_A_JOB]:
                 wanted.setdefault(output.identity, []).append((job, output))
         findings: list[Finding] = []
@@ -222,8 +228,10 @@ class StepsSource:
             self._progress[ref].reason = f"its log {output.path} cannot be opened: {error.strerror or error}"
             return
         start = job.sighting.start_time_seconds or 0.0
-        of_this_run = not output.appended or (
-            file.born_seconds is not None and file.born_seconds >= start - BIRTH_SLACK
+        of_this_run = (
+            not output.appended
+            or not job.processes
+            or (file.born_seconds is not None and file.born_seconds >= start - BIRTH_SLACK)
         )
         follower = Follower(
             file=file,

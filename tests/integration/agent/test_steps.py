@@ -316,3 +316,26 @@ def test_without_nvml_a_distributed_worker_is_found_by_its_environment(
     eventually(lambda: len(numbers(collector)) >= 8)
 
     assert collector.all("jobs")[-1]["master"] == "127.0.0.1:29400"
+
+
+def test_a_configured_log_that_no_process_here_writes_is_a_job_of_its_own(
+    new_agent, collector: FakeCollector, tmp_path: Path
+) -> None:
+    log = tmp_path / "remote-run.log"
+    log.write_text("number of parameters: 123.59M\n")
+
+    new_agent(
+        {"LD_LIBRARY_PATH": str(tmp_path)},
+        collector_url=collector.url,
+        log_globs=f"{tmp_path}/*.log,/none/*.log",
+    )
+    job = eventually(lambda: collector.all("jobs"))[0]
+    with log.open("a") as sink:
+        for step in range(5):
+            sink.write(f"iter {step}: loss 3.1234, time 250.00ms, mfu 40.00%\n")
+            sink.flush()
+            time.sleep(0.25)
+    eventually(lambda: len(numbers(collector)) == 5)
+
+    assert (job["name"], job["uid"], job["log_path"]) == ("remote-run", os.getuid(), str(log))
+    assert {step["job"] for step in collector.all("steps")} == {job["ref"]}
