@@ -39,7 +39,7 @@
     const values = props.value || [];
     const numbers = values.filter(known);
     if (numbers.length < 2) { return e("span", { className: "muted" }, NONE); }
-    const w = 74, h = 22, high = Math.max(...numbers) || 1, low = Math.min(0, ...numbers);
+    const w = 68, h = 22, high = Math.max(...numbers) || 1, low = Math.min(0, ...numbers);
     const x = (i) => ((i * w) / (values.length - 1)).toFixed(1);
     const y = (v) => (h - 2 - ((v - low) / (high - low || 1)) * (h - 4)).toFixed(1);
     const lines = runs(values).map((part, key) => e("polyline", {

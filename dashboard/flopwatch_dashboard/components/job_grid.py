@@ -55,7 +55,7 @@ def columns(status: Status, view: View) -> list[dict[str, Any]]:
     """The columns in the reader's language; the first stays in sight, money only where there is a price."""
     defs = [
         _column("name", view, "col.job", 150, cellRenderer="FlopwatchJob", pinned="left"),
-        _column("state", view, "col.state", 134, cellRenderer="FlopwatchState"),
+        _column("state", view, "col.state", 130, cellRenderer="FlopwatchState"),
         _number("gpus", view, "col.gpus", 88, shows="params.data.gpus_text", tooltipField="gpus_hint"),
         _number("mfu", view, "col.mfu", 80, shows="mfu(params.data)", cellClassRules=SHORT),
         _column("basis", view, "col.basis", 104, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
@@ -63,11 +63,11 @@ def columns(status: Status, view: View) -> list[dict[str, Any]]:
         _number(
             "target", view, "col.target", 96, shows="params.data.target_text", tooltipField="target_hint"
         ),
-        _column("trend", view, "col.trend", 96, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
-        _number("kernel", view, "col.kernel", 84, shows="percent(params.value)"),
-        _number("tensor", view, "col.tensor", 84, shows="percent(params.value)"),
-        _number("waste", view, "col.waste", 90, shows="hours(params.value)"),
-        _column("cause", view, "col.cause", 164, cellRenderer="FlopwatchCause", tooltipField="cause"),
+        _column("trend", view, "col.trend", 90, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
+        _number("kernel", view, "col.kernel", 96, shows="percent(params.value)"),
+        _number("tensor", view, "col.tensor", 96, shows="percent(params.value)"),
+        _number("waste", view, "col.waste", 88, shows="hours(params.value)"),
+        _column("cause", view, "col.cause", 156, cellRenderer="FlopwatchCause", tooltipField="cause"),
         _column("user", view, "col.user", 80),
         _column("model", view, "col.model", 150),
         _column("kind", view, "col.kind", 90),

@@ -7,7 +7,7 @@ from flopwatch.query import AlertRow, Cause, JobRow, MfuFigure, Target
 from flopwatch_dashboard import text, wording
 from flopwatch_dashboard.view import View
 
-RATIOS = ("mfu", "target", "baseline", "mean", "line", "utilisation", "kernel", "tensor")
+RATIOS = ("mfu", "baseline", "mean", "utilisation", "kernel", "tensor")
 
 
 def cause(likely: Cause | None, view: View) -> str:
@@ -41,6 +41,8 @@ def shown(name: str, value: Any, view: View) -> str:
         return wording.UNKNOWN
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
+    if name in ("target", "line"):
+        return wording.line_percent(value)
     if name.endswith("_ratio") or name in RATIOS:
         return wording.percent(value)
     if name.endswith("seconds"):

@@ -94,7 +94,7 @@ def time_axis(view: View) -> dict[str, Any]:
 
 def percent_axis(top: float = 1.0) -> dict[str, Any]:
     """An axis of ratios from zero, drawn in percent."""
-    step = 0.25 if top > 0.6 else 0.1 if top > 0.25 else 0.05
+    step = next(step for step in (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, top) if top / step <= 5 + 1e-9)
     ticks = [round(step * i, 3) for i in range(int(top / step + 1e-9) + 1)]
     return {"range": [0, top], "tickvals": ticks, "ticktext": [f"{tick * 100:.0f}%" for tick in ticks]}
 

@@ -26,6 +26,7 @@ class Line:
     second_axis: bool = False
 
 
+USUAL_SHARE = 0.98
 ACTIVITY = (
     ("kernel_active", "kernel", 1.3, False),
     ("tensor_active", "tensor", 1.3, False),
@@ -73,7 +74,7 @@ def ratios(
             shapes=[]
             if target is None
             else [frame.rule(target, view.palette["text"], width=1.2, dash="5px,4px")],
-            annotations=_labels(series, known, target, top, view),
+            annotations=[*_labels(series, known, target, top, view), *_beyond(series, known, top, view)],
         ),
     }
 
@@ -130,12 +131,26 @@ def _has_data(series: Series, line: Line) -> bool:
 
 
 def _top(series: Series, lines: Sequence[Line], target: float | None) -> float:
-    """The axis ends at 100 % unless everything is far below it; more than 100 % is shown, never cut."""
-    values = [v for line in lines for v in series.columns[line.column] if v is not None]
-    highest = max([*values, target or 0.0])
-    if highest > 1.0:
+    """The axis ends at 100 % or below; a few points beyond 100 % do not flatten all others, many lift the axis."""
+    values = sorted(v for line in lines for v in series.columns[line.column] if v is not None)
+    highest = max(values[-1], target or 0.0)
+    usual = max(values[int(len(values) * USUAL_SHARE)], target or 0.0)
+    if usual > 1.0:
         return highest * 1.05
     return next(top for top in (0.25, 0.5, 0.75, 1.0) if highest * 1.1 <= top or top == 1.0)
+
+
+def _beyond(series: Series, lines: Sequence[Line], top: float, view: View) -> list[dict[str, Any]]:
+    """Values that the axis does not reach are said, not dropped."""
+    values = [v for line in lines for v in series.columns[line.column] if v is not None and v > top]
+    if not values:
+        return []
+    text = view.t("series.beyond", count=len(values), most=wording.percent(max(values), 0))
+    note = {
+        "x": 0, "y": 1, "xref": "paper", "yref": "paper", "text": text, "showarrow": False, "xanchor": "left",
+        "yanchor": "top", "font": {"size": view.font_px, "color": view.palette["belowtext"]},
+    }  # fmt: skip
+    return [note]
 
 
 def _trace(series: Series, line: Line, zone_name: str, view: View) -> dict[str, Any]:

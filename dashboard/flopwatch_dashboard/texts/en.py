@@ -155,6 +155,7 @@ TEXTS: dict[str, str] = {
     "series.nvlink_bytes_per_second": "NVLink",
     "series.step_seconds": "Step time",
     "series.tokens_per_second": "Tokens/s",
+    "series.beyond": "▲ {count} points above, up to {most}",
     "series.no_data": "no data in this range",
     # empty states
     "empty.no_nodes": "No node has reported yet.",

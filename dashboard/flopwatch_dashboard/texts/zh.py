@@ -155,6 +155,7 @@ TEXTS: dict[str, str] = {
     "series.nvlink_bytes_per_second": "NVLink",
     "series.step_seconds": "步时间",
     "series.tokens_per_second": "每秒 token",
+    "series.beyond": "▲ {count} 个点超出，最高 {most}",
     "series.no_data": "该时间范围内无数据",
     # empty states
     "empty.no_nodes": "还没有节点上报。",

@@ -160,6 +160,28 @@ def test_an_mfu_above_one_is_shown_and_not_cut() -> None:
     assert lines.mfu(series, None, "UTC", ENGLISH)["layout"]["yaxis"]["range"][1] > 1.3
 
 
+def test_a_single_spike_beyond_one_is_said_and_does_not_flatten_the_rest() -> None:
+    values = (*([0.4] * 99), 2.9)
+    times = tuple(60.0 * i for i in range(100))
+    figure = lines.mfu(
+        Series(level="raw", step_seconds=60, time_seconds=times, columns={"mfu": values}),
+        None,
+        "UTC",
+        ENGLISH,
+    )
+
+    assert figure["layout"]["yaxis"]["range"] == [0, 1.0]
+    assert texts(figure)[-1] == "▲ 1 points above, up to 290%"
+
+
+@pytest.mark.parametrize("top", [0.25, 0.5, 0.75, 0.9, 1.0, 1.4, 3.2, 40.0])
+def test_an_axis_has_at_most_six_marks(top: float) -> None:
+    axis = frame.percent_axis(top)
+
+    assert 2 <= len(axis["tickvals"]) <= 6
+    assert axis["tickvals"][0] == 0
+
+
 def test_the_axis_covers_the_asked_range_even_when_data_began_later() -> None:
     series = Series(
         level="raw",

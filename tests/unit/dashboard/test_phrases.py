@@ -26,8 +26,8 @@ def test_a_cause_of_an_unknown_code_or_without_its_value_still_reads() -> None:
 def test_an_alert_says_its_rule_with_its_values() -> None:
     low = cluster.ALERTS[2]
 
-    assert phrases.alert(low, ENGLISH) == "vit-g-pre/08: MFU 30.8% below target 42.0%"
-    assert phrases.alert(low, CHINESE) == "vit-g-pre/08：MFU 30.8% 低于目标 42.0%"  # noqa: RUF001 - Chinese punctuation
+    assert phrases.alert(low, ENGLISH) == "vit-g-pre/08: MFU 30.8% below target 42%"
+    assert phrases.alert(low, CHINESE) == "vit-g-pre/08：MFU 30.8% 低于目标 42%"  # noqa: RUF001 - Chinese punctuation
 
 
 def test_an_alert_of_an_unknown_rule_or_without_its_values_says_its_own_summary() -> None:
