@@ -30,9 +30,12 @@ class SqliteControl:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute(_SCHEMA)
+        try:
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", _SCHEMA):
+                self._connection.execute(statement)
+        except sqlite3.Error:
+            self._connection.close()
+            raise
 
     def load(self, kind: str, type_: type[T]) -> dict[str, T]:
         """All documents of a kind, by key.
