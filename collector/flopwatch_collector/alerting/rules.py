@@ -335,7 +335,7 @@ def _gap(job: JobFacts, settings: AlertSettings) -> float:
 
 def _evaluation_gap(settings: AlertSettings) -> float:
     """Two evaluations may fail between two that count."""
-    return 3.0 * settings.evaluate_seconds
+    return max(60.0, 3.0 * settings.evaluate_seconds)
 
 
 def _percent(ratio: float | None) -> str:

@@ -69,7 +69,11 @@ def _one_bucket(ledger: Columns) -> dict[int, str]:
     if not ledger["ts"].size:
         return {}
     newest = ledger["ts"] == ledger["ts"].max()
-    pairs = np.unique(np.stack((ledger["node"][newest], ledger["bucket"][newest])), axis=1)
-    nodes, count = np.unique(pairs[0], return_counts=True)
+    pairs = np.unique(ledger["node"][newest] * len(BUCKETS) + ledger["bucket"][newest])
+    nodes, count = np.unique(pairs // len(BUCKETS), return_counts=True)
     single = set(nodes[count == 1].tolist())
-    return {int(node): BUCKETS[int(bucket)] for node, bucket in pairs.T.tolist() if node in single}
+    return {
+        pair // len(BUCKETS): BUCKETS[pair % len(BUCKETS)]
+        for pair in pairs.tolist()
+        if pair // len(BUCKETS) in single
+    }

@@ -52,6 +52,7 @@ def fleet_of(
     course = series.fleet_series(sources, moment, found, rolled)
     active = alerts.in_cluster(sources.alerts.active(), moment.asked.cluster)
     recent = _recent(sources, moment, found)
+    told = rollups.comparable(rollups.told_only(recent, found))
     target = target_ratio(rows)
     return Fleet(
         status=status,
@@ -62,7 +63,7 @@ def fleet_of(
             reference=state.line_ratio,
             spark=tuple(day.billable_ratio for day in shown_days[-SPARK_DAYS:]),
         ),
-        mfu=Tile(value=rollup.fleet_ratio(recent), reference=target, spark=_spark(course.columns["mfu"])),
+        mfu=Tile(value=rollup.fleet_ratio(told), reference=target, spark=_spark(course.columns["mfu"])),
         mfu_coverage_ratio=rollup.coverage(recent),
         waste=_waste_tile(today, ledger),
         waste_money=_money_tile(sources, today, ledger),
@@ -140,8 +141,7 @@ def _recent(sources: Sources, moment: Moment, found: dict[int, JobNow]) -> Colum
     running = [number for number, job in found.items() if not job.ended]
     start = (moment.now - TILE_SECONDS) // 300.0 * 300.0
     rows = sources.accounting.job_rollups(start, moment.now)
-    chosen = take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64)))
-    return rollups.comparable(rollups.told_only(chosen, found))
+    return take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64)))
 
 
 def _spark(values: tuple[float | None, ...]) -> tuple[float | None, ...]:

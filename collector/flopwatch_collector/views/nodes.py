@@ -13,6 +13,8 @@ from flopwatch_collector.model import Columns, FleetState, JobRecord
 from flopwatch_collector.views.status import reporting_gpus
 
 MEANS = ("kernel_active_ratio", "tensor_active_ratio", "power_watts", "sm_clock_hertz")
+NODES = 2**32
+"""More than there are node numbers."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -27,12 +29,11 @@ class NodeMeans:
 def means_by_job(latest: Columns) -> dict[int, tuple[NodeMeans, ...]]:
     """Means of the newest samples by (job, node)."""
     held = take(latest, np.nan_to_num(latest["job"]) > 0)
-    pairs, inverse = np.unique(np.stack((held["job"], held["node"])), axis=1, return_inverse=True)
-    if not pairs.size:
-        return {}
-    columns = {name: _means(held[name], inverse.ravel(), pairs.shape[1]) for name in MEANS}
+    keys = held["job"].astype(np.int64) * NODES + held["node"].astype(np.int64)
+    pairs, inverse = np.unique(keys, return_inverse=True)
+    columns = {name: _means(held[name], inverse, pairs.size) for name in MEANS}
     result: dict[int, list[NodeMeans]] = {}
-    for index, (job, node) in enumerate(pairs.T.astype(np.int64).tolist()):
+    for index, (job, node) in enumerate(divmod(pair, NODES) for pair in pairs.tolist()):
         values = {name: float(column[index]) for name, column in columns.items()}
         result.setdefault(job, []).append(NodeMeans(node=node, values=values))
     return {job: tuple(nodes) for job, nodes in result.items()}
