@@ -168,14 +168,16 @@ def shape(job: Job, view: View) -> Component:
     """The model's shape as it was found."""
     if not job.shape:
         return html.P(view.t("job.shape_unknown"), className="muted")
-    items = [html.Div([html.Dt(name), html.Dd(_plain(value))]) for name, value in job.shape.items()]
+    items = [html.Div([html.Dt(name), html.Dd(_plain(value, view))]) for name, value in job.shape.items()]
     return html.Dl(items, className="shape")
 
 
-def _plain(value: object) -> str:
+def _plain(value: object, view: View) -> str:
     if value is None:
         return wording.UNKNOWN
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return view.t("yes" if value else "no")
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def legend(job: Job, view: View) -> Component:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from flopwatch.query import Job
+from flopwatch.query import Job, Ledger, LedgerClass
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.figures import frame
 from flopwatch_dashboard.view import View
@@ -15,7 +15,10 @@ REST_FLOOR = 0.0005
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loss:
-    """One bucket's part of the gap, as a difference of MFU; the rest has no bucket."""
+    """One bucket's part of the gap, as a difference of MFU; the rest has no bucket.
+
+    A negative rest is lost time that lies inside the steps: it has lowered the step MFU already.
+    """
 
     bucket: str | None
     ledger_class: str
@@ -26,24 +29,34 @@ def losses(job: Job) -> list[Loss] | None:
     """What lies between the two figures, largest first; None when one of them is unknown.
 
     Time that was not productive did no model FLOPs, so a bucket's share of the GPU time that the job held costs that
-    share of the step MFU. What the buckets do not explain is the last entry.
+    share of the step MFU. What the buckets do not explain, or explain too much of, is the last entry.
     """
     step, wall = job.row.mfu.value_ratio, job.row.wall_mfu_ratio
     capacity = job.ledger.capacity_gpu_milliseconds
     if step is None or wall is None or capacity <= 0:
         return None
     found = [
-        Loss(bucket=bucket, ledger_class=amount.name, ratio=step * milliseconds / capacity)
-        for amount in job.ledger.classes
-        if amount.name != "productive"
-        for bucket, milliseconds in amount.buckets.items()
-        if milliseconds > 0
+        Loss(bucket=bucket, ledger_class=ledger_class, ratio=step * milliseconds / capacity)
+        for (bucket, ledger_class), milliseconds in _lost(job.ledger).items()
     ]
     found.sort(key=lambda loss: -loss.ratio)
-    rest = step - wall - sum(loss.ratio for loss in found[:MOST])
+    shown = [loss for loss in found[:MOST] if loss.ratio >= REST_FLOOR]
+    rest = step - wall - sum(loss.ratio for loss in shown)
     if abs(rest) >= REST_FLOOR:
-        return [*found[:MOST], Loss(bucket=None, ledger_class="unknown", ratio=rest)]
-    return found[:MOST]
+        shown.append(Loss(bucket=None, ledger_class="unknown", ratio=rest))
+    return shown
+
+
+def _lost(ledger: Ledger) -> dict[tuple[str, LedgerClass], int]:
+    """GPU milliseconds that were not productive, by bucket without its reason, and class."""
+    lost: dict[tuple[str, LedgerClass], int] = {}
+    for amount in ledger.classes:
+        if amount.name == "productive":
+            continue
+        for bucket, milliseconds in amount.buckets.items():
+            key = (bucket.partition(":")[0], amount.name)
+            lost[key] = lost.get(key, 0) + milliseconds
+    return lost
 
 
 def gap(job: Job, view: View) -> frame.Figure:
@@ -89,7 +102,9 @@ def description(job: Job, view: View) -> str:
 
 def name(loss: Loss, view: View) -> str:
     """A loss in words."""
-    return view.t("job.gap_rest") if loss.bucket is None else view.bucket(loss.bucket)
+    if loss.bucket is not None:
+        return view.bucket(loss.bucket)
+    return view.t("job.gap_inside" if loss.ratio < 0 else "job.gap_rest")
 
 
 def _points(ratio: float, view: View) -> str:

@@ -209,6 +209,17 @@ def test_the_gap_between_step_and_wall_mfu_is_itemised_by_the_ledger_and_adds_up
     assert sum(loss.ratio for loss in found) == pytest.approx(0.312 - 0.312 * 0.82)
 
 
+def test_lost_time_inside_the_steps_is_said_to_be_there() -> None:
+    job = cluster.job(1, ASKED, cluster.status())
+    row = dataclasses.replace(job.row, wall_mfu_ratio=0.31)
+
+    found = gap.losses(dataclasses.replace(job, row=row))
+
+    assert found is not None
+    assert found[-1].ratio == pytest.approx(0.312 - 0.31 - 0.312 * 842 / 6_144)
+    assert gap.name(found[-1], ENGLISH) == "Inside the steps"
+
+
 def test_the_gap_is_not_made_up_when_a_figure_is_unknown() -> None:
     job = cluster.job(8, ASKED, cluster.status())
 
