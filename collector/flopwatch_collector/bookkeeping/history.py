@@ -3,12 +3,12 @@
 import math
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from flopwatch_collector.bookkeeping.closing import Closing
+from flopwatch_collector.bookkeeping.late import LateHours
 from flopwatch_collector.bookkeeping.window import Computed
 from flopwatch_collector.compute.buckets import LEDGER_COLUMNS, WINDOW_SECONDS, empty_rows
 from flopwatch_collector.compute.layout import take
@@ -17,7 +17,6 @@ from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, empty_rollup
 from flopwatch_collector.model import Columns
 from flopwatch_collector.store.port import Control, RollupKind, Store
 
-KIND = "accounting_late"
 CHUNK_WINDOWS = 288
 """Most windows computed at once: a day's. Fewer while samples are dense."""
 BACKLOG_WINDOWS = 24
@@ -26,18 +25,12 @@ FIRST_WINDOWS = 4
 NEWEST_WINDOWS = 12
 MOST_SAMPLES = 1_000_000
 """A chunk that read more is halved next time."""
+HOUR_SECONDS = 3600.0
+HOUR_WINDOWS = 12
 REACH_SECONDS = 90 * 86_400.0
 """Older time is not computed any more."""
 AUDIT_WINDOWS = 24
 Compute = Callable[[float, float], Computed]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LateStretch:
-    """Time whose final windows are to be computed again, as it is kept."""
-
-    start_seconds: float
-    end_seconds: float
 
 
 class History:
@@ -45,10 +38,9 @@ class History:
 
     def __init__(self, store: Store, control: Control, zone: ZoneInfo) -> None:
         self._store = store
-        self._control = control
         self._closing = Closing(store, zone)
         self._lock = threading.RLock()
-        self._late = dict(control.load(KIND, LateStretch))
+        self._late = LateHours(control)
         self._done: set[int] | None = None
         self._begin: float | None = None
         self._counts: dict[float, int] = {}
@@ -83,6 +75,7 @@ class History:
         begin = self.begin_seconds(now)
         if begin is None or edge <= begin:
             return
+        self._late.next_tick()
         while self._redo(edge, begin, compute) and more():
             pass
         missing = self._missing(begin, edge)
@@ -133,44 +126,32 @@ class History:
             self._cache.clear()
 
     def _redo(self, edge: float, begin: float, compute: Compute) -> bool:
-        """Compute the newest wrong stretch again, at most a chunk of it; returns whether there was one."""
-        with self._lock:
-            pending = sorted(self._late.items(), key=lambda item: -item[1].end_seconds)
-        if not pending:
+        """Compute the newest wrong hours again, at most a chunk of them; returns whether there were any."""
+        hours = self._late.ready()
+        if not hours:
             return False
-        key, late = pending[0]
-        first = math.floor(max(late.start_seconds, begin) / WINDOW_SECONDS)
-        last = math.ceil(min(late.end_seconds, edge) / WINDOW_SECONDS)
-        chunk = list(range(max(first, last - self._size), last))
-        if chunk:
+        taken = hours[: max(1, self._size // HOUR_WINDOWS)]
+        windows = [hour * HOUR_WINDOWS + part for hour in taken for part in range(HOUR_WINDOWS)]
+        first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
+        own = sorted((window for window in windows if first <= window < last), reverse=True)
+        for chunk in chunks(own, CHUNK_WINDOWS):
             self._compute(chunk, compute)
             self._closing.reopen(chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS))
-        self._forget(key, late, first, chunk[0] if chunk else first)
+        self._late.done(taken)
         return True
 
-    def _forget(self, key: str, late: LateStretch, first: int, reached: int) -> None:
-        with self._lock:
-            if reached > first:
-                rest = LateStretch(
-                    start_seconds=late.start_seconds, end_seconds=reached * float(WINDOW_SECONDS)
-                )
-                self._late[key] = rest
-                self._control.save(KIND, {key: rest})
-            else:
-                self._late.pop(key, None)
-                self._control.delete(KIND, [key])
-
     def mark(self, start: float, end: float) -> None:
-        """Have the final windows of a stretch computed again."""
-        first = math.floor(start / WINDOW_SECONDS) * float(WINDOW_SECONDS)
-        key = f"{first:.0f}"
+        """Have the final windows of the hours of a stretch computed again, those that are computed at all."""
+        first = math.floor(start / HOUR_SECONDS)
+        last = max(first, math.ceil(end / HOUR_SECONDS) - 1)
         with self._lock:
-            old = self._late.get(key)
-            until = max(end, old.end_seconds if old else end)
-            if old is not None and until == old.end_seconds:
-                return
-            self._late[key] = LateStretch(start_seconds=first, end_seconds=until)
-            self._control.save(KIND, {key: self._late[key]})
+            done = self._done if self._done is not None else set()
+            hours = [
+                hour
+                for hour in range(first, last + 1)
+                if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
+            ]
+        self._late.mark(hours)
 
     def compare(self, edge: float, wrong: list[tuple[float, float]]) -> None:
         """Mark stretches known to be wrong, and recent windows whose samples have become more."""
@@ -187,6 +168,8 @@ class History:
         for ts, count in counts.items():
             if seen.get(ts, 0) > count:
                 self.mark(ts, ts + WINDOW_SECONDS)
+        with self._lock:
+            self._counts.update({ts: max(count, seen.get(ts, 0)) for ts, count in counts.items()})
 
     def progress(self) -> float | None:
         """Share of final windows that are computed; None when hardly any is outstanding."""
@@ -198,7 +181,7 @@ class History:
     def settled(self) -> bool:
         """Whether nothing is outstanding and nothing is known to be wrong."""
         with self._lock:
-            return not self._outstanding and not self._late
+            return not self._outstanding and not self._late.any()
 
     def complete(self, start: float, end: float) -> bool:
         """Whether all windows of an interval are computed."""

@@ -1,7 +1,7 @@
 """From the store and the fleet's state to ledger rows and rollups of a stretch of time."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from flopwatch_collector.compute.classes import CLASS_OF
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
 from flopwatch_collector.compute.inputs import JobWork, LedgerInputs, LedgerPolicy
-from flopwatch_collector.compute.job_state import KINDS, silences, stretches
+from flopwatch_collector.compute.job_state import KINDS, stretches
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.compute.ledger import account, outcomes, run_until
+from flopwatch_collector.compute.ledger import account, outcomes, run_until, silences_within
 from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
 from flopwatch_collector.compute.rollup import MEANS, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
@@ -92,7 +92,8 @@ class Windows:
         margin = self._policy.idle_grace_seconds + STALE_INTERVALS * 10.0
         longest = max((node.interval_seconds for node in state.nodes.values()), default=10.0)
         ahead = STALE_INTERVALS * max(longest, LONGEST_INTERVAL_SECONDS if now - end > 3600.0 else longest)
-        samples = self._store.gpu_samples(start - margin, min(now, end + ahead) + 0.001, SAMPLE_COLUMNS)
+        read = (start - margin, min(now, end + ahead) + 0.002)
+        samples = self._store.gpu_samples(*read, SAMPLE_COLUMNS)
         bases = {job: self.basis(state, job) for job in lines}
         inputs = LedgerInputs(
             now=now,
@@ -106,24 +107,28 @@ class Windows:
             work={job: JobWork(useful_seconds=useful_seconds(lines[job].steps, bases[job])) for job in lines},
             policy=self._policy,
         )
-        return self._with_evidence(inputs, (start - margin, end)), bases
+        return self._with_evidence(inputs, span, read), bases
 
-    def _with_evidence(self, inputs: LedgerInputs, read: tuple[float, float]) -> LedgerInputs:
-        """The inputs with samples of the time before, where a silence began there."""
+    def _with_evidence(
+        self, inputs: LedgerInputs, span: tuple[float, float], read: tuple[float, float]
+    ) -> LedgerInputs:
+        """The inputs with samples outside of what was ``read`` that decide about silences of the span."""
+        columns = tuple(name for name in hang.EVIDENCE_SAMPLES if name not in {"ts", "gpu"})
         parts = []
         for job in inputs.timelines:
             gpus = sorted({gpu for lease in inputs.leases if lease.job == job for gpu in lease.gpus})
-            for silence in silences(inputs.timelines[job], run_until(inputs, job)):
+            for silence in silences_within(inputs, job, span):
                 begin, finish = hang.evidence_span(silence)
-                if begin < read[0] and silence.end_seconds > read[0]:
-                    columns = tuple(name for name in hang.EVIDENCE_SAMPLES if name not in {"ts", "gpu"})
-                    until = min(finish + 0.001, read[0])
-                    parts.append(self._store.gpu_samples(begin, until, columns, gpus=gpus))
+                for first, last in (
+                    (begin, min(finish, read[0])),
+                    (max(begin, read[1]), min(finish, inputs.now)),
+                ):
+                    if last > first:
+                        parts.append(self._store.gpu_samples(first, last + 0.001, columns, gpus=gpus))
         if not parts:
             return inputs
         evidence = {name: np.concatenate([part[name] for part in parts]) for name in hang.EVIDENCE_SAMPLES}
-        names = LedgerInputs.__slots__
-        return LedgerInputs(**{**{name: getattr(inputs, name) for name in names}, "evidence": evidence})
+        return replace(inputs, evidence=evidence)
 
     def timelines(
         self, state: FleetState, jobs: Iterable[int], span: tuple[float, float], now: float
@@ -195,8 +200,9 @@ class Windows:
             return ()
         until = min(end, run_until(inputs, job))
         gpus = {gpu for lease in held for gpu in lease.gpus}
+        held_until = max(until, begin)
         found = stretches(
-            inputs.timelines[job], (begin, max(until, begin)), outcomes(inputs, job, until, gpus)
+            inputs.timelines[job], (begin, held_until), outcomes(inputs, job, (begin, held_until), gpus)
         )
         return _strip(found.edges / 1000.0, found.kind // KINDS)
 

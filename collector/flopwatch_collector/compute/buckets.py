@@ -57,6 +57,14 @@ def empty_rows() -> dict[str, npt.NDArray[Any]]:
     return {"ts": np.empty(0), **rows}
 
 
+def distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The values in order, each once; faster than ``numpy.unique``, which hashes."""
+    ordered = np.sort(values)
+    if not ordered.size:
+        return ordered
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+
+
 def milliseconds(seconds: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Epoch seconds as whole milliseconds, to the nearest."""
     return np.rint(np.asarray(seconds, dtype=np.float64) * 1000.0).astype(np.int64)

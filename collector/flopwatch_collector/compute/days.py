@@ -42,7 +42,7 @@ def day_answer(day: date, rows: Columns, *, complete: bool) -> Day:
         unknown_ratio=unknown / capacity if capacity else None,
         capacity_gpu_milliseconds=capacity,
         complete=complete,
-        valid=bool(capacity) and unknown <= (1.0 - VALID_RATIO) * capacity,
+        valid=bool(capacity) and capacity - unknown >= VALID_RATIO * capacity,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from flopwatch_collector.compute.buckets import distinct
 from flopwatch_collector.compute.inputs import LedgerInputs
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.compute.tracks import Hold
@@ -111,22 +112,31 @@ def members_of(inputs: LedgerInputs, pairs: set[tuple[int, int]]) -> set[tuple[i
             by_job.setdefault(job, []).append(gpu)
     if not by_job:
         return set()
-    busy, seen = _process_evidence(inputs.samples)
-    result = set()
+    result: set[tuple[int, int]] = set()
+    partly: dict[int, tuple[list[int], int | None]] = {}
     for job, leased in by_job.items():
-        result |= {(gpu, job) for gpu in _members(inputs.jobs.get(job), leased, job, (busy, seen))}
+        record = inputs.jobs.get(job)
+        world = None if record is None else (join(record.runs).world_size or record.world_size)
+        if world is not None and world >= len(leased):
+            result.update((gpu, job) for gpu in leased)
+        else:
+            partly[job] = (leased, world)
+    evidence = _process_evidence(inputs.samples, partly)
+    for job, (leased, world) in partly.items():
+        result.update((gpu, job) for gpu in _members(inputs.jobs.get(job), leased, (job, world), evidence))
     return result
 
 
 _Evidence = tuple[set[tuple[int, int]], set[int]]
 
 
-def _members(job: JobRecord | None, leased: list[int], number: int, evidence: _Evidence) -> list[int]:
-    world = None if job is None else (join(job.runs).world_size or job.world_size)
-    if world is not None and world >= len(leased):
-        return leased
+def _members(
+    record: JobRecord | None, leased: list[int], run: tuple[int, int | None], evidence: _Evidence
+) -> list[int]:
+    """GPUs of a run that holds more than its world size, or whose world size is not known."""
+    number, world = run
     busy, seen = evidence
-    used = {gpu for part in (job.parts if job else ()) for gpu in part.gpus}
+    used = {gpu for part in (record.parts if record else ()) for gpu in part.gpus}
     known = [gpu for gpu in leased if gpu in used or (gpu, number) in busy or (gpu, 0) in busy]
     if world is None and not used:
         return [gpu for gpu in leased if gpu in known or gpu not in seen] if known else leased
@@ -135,11 +145,13 @@ def _members(job: JobRecord | None, leased: list[int], number: int, evidence: _E
     return known + rest[:room]
 
 
-def _process_evidence(samples: Columns) -> _Evidence:
+def _process_evidence(samples: Columns, jobs: Mapping[int, tuple[list[int], int | None]]) -> _Evidence:
     """((GPU, job) with a process, job 0 where it is not known; GPUs whose processes were ever listed)."""
-    gpu = samples["gpu"].astype(np.int64)
-    job = np.nan_to_num(samples["job"]).astype(np.int64)
-    count = samples["process_count"]
-    pairs = np.unique(gpu[count > 0] * 2**32 + job[count > 0])
-    seen = np.unique(gpu[np.isfinite(count)])
-    return {(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in pairs}, {int(number) for number in seen}
+    wanted = np.array(sorted({gpu for leased, _ in jobs.values() for gpu in leased}), dtype=np.int64)
+    if not wanted.size:
+        return set(), set()
+    gpu, count = samples["gpu"].astype(np.int64), samples["process_count"]
+    chosen = np.isin(gpu, wanted) & np.isfinite(count)
+    gpu, count, job = gpu[chosen], count[chosen], np.nan_to_num(samples["job"][chosen]).astype(np.int64)
+    pairs = distinct((gpu * 2**32 + job)[count > 0])
+    return {(pair >> 32, pair & 0xFFFFFFFF) for pair in pairs.tolist()}, set(distinct(gpu).tolist())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flopwatch_collector.compute import progress
-from flopwatch_collector.compute.buckets import CODE, REASON_CODE, REASONS, milliseconds
+from flopwatch_collector.compute.buckets import CODE, REASON_CODE, REASONS, distinct, milliseconds
 from flopwatch_collector.compute.sessions import Session
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import PHASE_KINDS
@@ -161,7 +161,7 @@ def _painted(layers: Sequence[_Layer], span: Integers, base: int) -> tuple[Integ
         (np.clip(milliseconds(begin), *span), np.clip(milliseconds(end), *span), kind)
         for begin, end, kind in layers
     ]
-    edges = np.unique(np.concatenate([span, *[times for begin, end, _ in limited for times in (begin, end)]]))
+    edges = distinct(np.concatenate([span, *[times for begin, end, _ in limited for times in (begin, end)]]))
     kinds = np.full(max(edges.size - 1, 0), base, dtype=np.int64)
     for begin, end, kind in limited:
         cover = np.zeros(edges.size, dtype=np.int64)

@@ -4,6 +4,7 @@ Inside a run its records decide; inside another lease, and outside of leases, sa
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from flopwatch_collector.compute.buckets import (
     CODE,
     INTEGER_COLUMNS,
     WINDOW_MILLISECONDS,
+    distinct,
     empty_rows,
 )
 from flopwatch_collector.compute.declared import BROKEN, declared
@@ -87,7 +89,7 @@ def _account(
     parts = [
         _stack([*(each[plain] for each in (window, node, job, kind, found.amount)), np.zeros(plain.sum())])
     ]
-    parts += [_run_rows(inputs, number, found, node, every) for number in np.unique(found.job[found.run])]
+    parts += _runs_rows(inputs, found, node, every)
     return _summed(np.concatenate(parts, axis=1))
 
 
@@ -134,32 +136,60 @@ def _kinds(found: Segments) -> tuple[Integers, Integers]:
     return kind.astype(np.int64), np.where(opaque, found.seen_job, found.job)
 
 
-def _run_rows(
-    inputs: LedgerInputs, number: np.int64, found: Segments, node: Integers, holds: list[Hold]
-) -> Integers:
+def _runs_rows(inputs: LedgerInputs, found: Segments, node: Integers, holds: list[Hold]) -> list[Integers]:
+    """Rows of all runs."""
+    gpus: dict[int, set[int]] = {}
+    for hold in holds:
+        gpus.setdefault(hold.job, set()).add(hold.gpu)
+    rows = np.flatnonzero(found.run)
+    rows = rows[np.argsort(found.job[rows], kind="stable")]
+    jobs = found.job[rows]
+    cuts = np.flatnonzero(np.diff(jobs)) + 1
+    parts = np.split(rows, cuts) if rows.size else []
+    return [
+        _run_rows(
+            inputs, int(found.job[part[0]]), _Places.of(found, node, part), gpus[int(found.job[part[0]])]
+        )
+        for part in parts
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Places:
+    """Segments of one run, alike ones as one."""
+
+    node: Integers
+    start: Integers
+    end: Integers
+    amount: Integers
+    count: Integers
+
+    @classmethod
+    def of(cls, found: Segments, node: Integers, part: Integers) -> "_Places":
+        start, end, amount, nodes = found.start[part], found.end[part], found.amount[part], node[part]
+        order = np.lexsort((amount, end, start, nodes))
+        table = np.stack((nodes, start, end, amount))[:, order]
+        first = np.flatnonzero(np.concatenate(([True], (np.diff(table, axis=1) != 0).any(axis=0))))
+        count = np.diff(np.append(first, order.size))
+        nodes, start, end, amount = table[:, first]
+        return cls(node=nodes, start=start, end=end, amount=amount, count=count)
+
+
+def _run_rows(inputs: LedgerInputs, number: int, places: _Places, gpus: set[int]) -> Integers:
     """Rows of one run: its state over time, once for each of its GPUs."""
-    chosen = found.run & (found.job == number)
-    start, end, nodes, amount = found.start[chosen], found.end[chosen], node[chosen], found.amount[chosen]
-    state = _state(inputs, int(number), (int(start.min()), int(end.max())), holds)
-    times = np.unique(np.concatenate((start, end)))
+    start, end = places.start, places.end
+    state = _state(inputs, number, (int(start.min()), int(end.max())), gpus)
+    times = distinct(np.concatenate((start, end)))
     kinds, spent, useful = integrals(state, times)
     first, last = np.searchsorted(times, start), np.searchsorted(times, end)
-    pairs = np.stack((nodes, first, last, (amount != end - start) * (amount + 1)))
-    groups, count = np.unique(pairs, axis=1, return_counts=True)
-    group_node, first, last, part = groups
-    time = spent[last] - spent[first]
-    work = useful[last] - useful[first]
-    whole = part == 0
-    length = times[last] - times[first]
-    share = np.where(whole, length, part - 1)
-    time = _scaled(time, length, share) * count[:, None]
-    work = np.rint(work * share / length).astype(np.int64) * count
+    time = _scaled(spent[last] - spent[first], end - start, places.amount) * places.count[:, None]
+    share = places.amount / (end - start)
+    work = np.rint((useful[last] - useful[first]) * share).astype(np.int64) * places.count
     row, column = np.nonzero(time)
     kind = kinds[column]
     work = np.where(kind == STEP, np.minimum(work[row], time[row, column]), 0)
-    window = times[first][row] // WINDOW_MILLISECONDS
-    job = np.full(row.size, number)
-    return _stack([window, group_node[row], job, kind, time[row, column], work])
+    window = start[row] // WINDOW_MILLISECONDS
+    return _stack([window, places.node[row], np.full(row.size, number), kind, time[row, column], work])
 
 
 def _scaled(time: Integers, length: Integers, share: Integers) -> Integers:
@@ -168,14 +198,13 @@ def _scaled(time: Integers, length: Integers, share: Integers) -> Integers:
     return np.diff(ends, axis=1, prepend=0)
 
 
-def _state(inputs: LedgerInputs, job: int, span: tuple[int, int], holds: list[Hold]) -> Stretches:
-    timeline = inputs.timelines[job]
+def _state(inputs: LedgerInputs, job: int, span: tuple[int, int], gpus: set[int]) -> Stretches:
     work = inputs.work.get(job, JobWork())
     times = (span[0] / 1000.0, span[1] / 1000.0)
     return stretches(
-        timeline,
+        inputs.timelines[job],
         times,
-        outcomes(inputs, job, run_until(inputs, job), {hold.gpu for hold in holds if hold.job == job}),
+        outcomes(inputs, job, times, gpus),
         useful_seconds=work.useful_seconds,
         straggler_seconds=work.straggler_seconds,
     )
@@ -193,12 +222,23 @@ def run_until(inputs: LedgerInputs, job: int) -> float:
     return inputs.now if still or not ends else min(inputs.now, max(ends))
 
 
-def outcomes(inputs: LedgerInputs, job: int, until: float, gpus: set[int]) -> list[tuple[Silence, Outcome]]:
-    """What each silence of the run was."""
+def silences_within(inputs: LedgerInputs, job: int, span: tuple[float, float]) -> list[Silence]:
+    """The run's silences that overlap a stretch of time."""
+    found = silences(inputs.timelines[job], run_until(inputs, job))
+    return [each for each in found if each.start_seconds < span[1] and each.end_seconds > span[0]]
+
+
+def outcomes(
+    inputs: LedgerInputs, job: int, span: tuple[float, float], gpus: set[int]
+) -> list[tuple[Silence, Outcome]]:
+    """What each silence of the run in a stretch of time was."""
+    silent = silences_within(inputs, job, span)
+    if not silent:
+        return []
     record = inputs.jobs.get(job)
-    result = []
     samples = _all_samples(inputs)
-    for silence in silences(inputs.timelines[job], until):
+    result = []
+    for silence in silent:
         own = [part for part in (record.parts if record else ()) if part.node == silence.source_node]
         readable = all(part.log_problem is None for part in own)
         result.append((silence, hang.outcome(silence, gpus, samples, readable=readable)))
@@ -239,12 +279,12 @@ def _summed(table: Integers) -> Columns:
     first = table[0].min() if table.size else first
     kinds = len(CODE) * KINDS
     key = (((table[0] - first) * nodes + table[1]) * jobs + table[2]) * kinds + table[3]
-    _, rows, inverse = np.unique(key, return_index=True, return_inverse=True)
-    time = np.zeros(rows.size, dtype=np.int64)
-    useful = np.zeros(rows.size, dtype=np.int64)
-    np.add.at(time, inverse, table[4])
-    np.add.at(useful, inverse, table[5])
-    window, node, job, kind = table[:4, rows]
+    order = np.argsort(key, kind="stable")
+    first_of = np.flatnonzero(np.concatenate(([True], np.diff(key[order]) != 0))) if key.size else order
+    time, useful = (
+        np.add.reduceat(table[row, order], first_of) if key.size else table[row] for row in (4, 5)
+    )
+    window, node, job, kind = table[:4, order[first_of]]
     ts = window * (WINDOW_MILLISECONDS / 1000.0)
     return {
         "ts": ts.astype(np.float64), "node": node, "job": job, "bucket": kind // KINDS, "reason": kind % KINDS,
@@ -286,12 +326,19 @@ def capacity(tracks: list[Track]) -> dict[tuple[float, int], int]:
 
 def check(rows: Columns, expected: Mapping[tuple[float, int], int]) -> None:
     """Raise ``LedgerError`` unless the rows add up to the capacity in every window and node."""
-    found: dict[tuple[float, int], int] = {}
-    keys = np.stack((rows["ts"], rows["node"].astype(np.float64)))
-    unique, inverse = np.unique(keys, axis=1, return_inverse=True)
-    totals = np.zeros(unique.shape[1], dtype=np.int64)
-    np.add.at(totals, inverse, rows["gpu_milliseconds"])
-    found = {(float(ts), int(node)): int(total) for (ts, node), total in zip(unique.T, totals, strict=True)}
+    starts, node = np.rint(rows["ts"] * 1000.0).astype(np.int64), rows["node"]
+    order = np.lexsort((node, starts))
+    starts, node = starts[order], node[order]
+    first = np.ones(order.size, dtype=np.bool_)
+    first[1:] = (np.diff(starts) != 0) | (np.diff(node) != 0)
+    new = np.flatnonzero(first)
+    totals = np.add.reduceat(rows["gpu_milliseconds"][order], new) if new.size else new
+    found = {
+        (start / 1000.0, number): total
+        for start, number, total in zip(
+            starts[new].tolist(), node[new].tolist(), totals.tolist(), strict=True
+        )
+    }
     if found != dict(expected):
         wrong = next(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
         raise LedgerError(

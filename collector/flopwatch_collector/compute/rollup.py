@@ -4,7 +4,7 @@ Every column but ``gpus`` adds up, so a rollup of rollups equals one made at onc
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,11 +45,12 @@ def job_rollup(
     if not starts.size:
         return empty_rollup()
     leased = is_leased(ledger) & (ledger["job"] > 0)
-    table = _Sums(starts)
     time = ledger["gpu_milliseconds"][leased] / 1000.0
     jobs = ledger["job"][leased]
-    table.add("gpu_seconds", ledger["ts"][leased], jobs, time)
-    table.add("leased_peak_flop_seconds", ledger["ts"][leased], jobs, time * _peaks(jobs, timelines, bases))
+    table = _Sums(starts, _jobs_of(jobs, samples, timelines))
+    place, _ = table.places(ledger["ts"][leased], jobs)
+    table.add("gpu_seconds", place, time)
+    table.add("leased_peak_flop_seconds", place, time * _peaks(jobs, timelines, bases))
     _add_samples(table, samples, now)
     for number, timeline in timelines.items():
         _add_steps(table, timeline, bases.get(number))
@@ -63,9 +64,11 @@ def empty_rollup() -> Columns:
 
 def hourly(rows: Columns, seconds: int = 3600) -> Columns:
     """Rollup rows added up over longer windows; a sum of only unknown values is unknown."""
-    table = _Sums(np.unique(rows["ts"] // seconds * seconds))
+    ts, jobs = rows["ts"] // seconds * seconds, rows["job"].astype(np.int64)
+    table = _Sums(np.unique(ts), np.unique(jobs))
+    place, _ = table.places(ts, jobs)
     for name in SUMS:
-        table.add(name, rows["ts"] // seconds * seconds, rows["job"].astype(np.int64), rows[name])
+        table.add(name, place, rows[name])
     return _with_gpus(table.columns(), seconds)
 
 
@@ -90,29 +93,49 @@ def coverage(rows: Columns) -> float | None:
 class _Sums:
     """Sums by (window, job), unknown until something known is added."""
 
-    def __init__(self, starts: Floats) -> None:
-        self._starts = starts
-        self._parts: dict[str, list[tuple[Integers, Floats]]] = {}
+    def __init__(self, starts: Floats, jobs: Integers) -> None:
+        self._starts, self._jobs = starts, jobs
+        self._total = {name: np.zeros(starts.size * jobs.size) for name in SUMS}
+        self._known = {name: np.zeros(starts.size * jobs.size) for name in SUMS}
+        self._any = np.zeros(starts.size * jobs.size, dtype=np.bool_)
 
-    def add(self, name: str, ts: Floats, job: Integers, value: Floats) -> None:
-        index = np.searchsorted(self._starts, ts)
-        inside = index < self._starts.size
-        inside &= self._starts[np.minimum(index, self._starts.size - 1)] == ts
-        key = index[inside] * 2**32 + job[inside]
-        self._parts.setdefault(name, []).append((key, value[inside]))
+    @property
+    def span(self) -> tuple[float, float]:
+        """Milliseconds from the first window's start to the last one's end."""
+        return self._starts[0] * 1000.0, (self._starts[-1] + WINDOW_SECONDS) * 1000.0
+
+    def places(self, ts: Floats, job: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """Where rows belong, and which of them belong anywhere."""
+        window, inside = _found(self._starts, ts)
+        column, known = _found(self._jobs, job)
+        inside &= known
+        place = (window * self._jobs.size + column)[inside]
+        self._any[place] = True
+        return place, inside
+
+    def add(self, name: str, place: Integers, value: Floats) -> None:
+        """Add values at places."""
+        finite = np.isfinite(value)
+        if not finite.all():
+            place, value = place[finite], value[finite]
+        size = self._any.size
+        self._total[name] += np.bincount(place, weights=value, minlength=size)
+        self._known[name] += np.bincount(place, minlength=size)
 
     def columns(self) -> Columns:
-        keys = np.unique(np.concatenate([key for parts in self._parts.values() for key, _ in parts]))
-        result: Columns = {"ts": self._starts[keys >> 32], "job": keys & 0xFFFFFFFF}
-        for name in SUMS:
-            total, known = np.zeros(keys.size), np.zeros(keys.size, dtype=np.bool_)
-            for key, value in self._parts.get(name, ()):
-                finite = np.isfinite(value)
-                row = np.searchsorted(keys, key[finite])
-                np.add.at(total, row, value[finite])
-                known[row] = True
-            result[name] = np.where(known, total, np.nan)
-        return result
+        """The rows anything was added to."""
+        rows = np.flatnonzero(self._any)
+        window, column = np.divmod(rows, max(1, self._jobs.size))
+        sums = {name: np.where(self._known[name][rows] > 0, self._total[name][rows], np.nan) for name in SUMS}
+        return {"ts": self._starts[window], "job": self._jobs[column], **sums}
+
+
+def _found(ordered: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """(index, whether it is there) of values in an ordered table."""
+    if not ordered.size:
+        return np.zeros(values.size, dtype=np.int64), np.zeros(values.size, dtype=np.bool_)
+    index = np.minimum(np.searchsorted(ordered, values), ordered.size - 1)
+    return index, ordered[index] == values
 
 
 def _with_gpus(rows: Columns, seconds: int) -> Columns:
@@ -139,22 +162,32 @@ def _add_samples(table: _Sums, samples: Columns, now: float) -> None:
     rows = sorted_samples(samples)
     start, end, _ = cover(rows, rows["gpu"].astype(np.int64), now)
     job = np.nan_to_num(rows["job"]).astype(np.int64)
-    chosen = np.flatnonzero((job > 0) & (end > start))
     window = WINDOW_SECONDS * 1000
+    chosen = np.flatnonzero((job > 0) & (end > start) & (end > table.span[0]) & (start < table.span[1]))
     first = start[chosen] // window
-    count = (end[chosen] - 1) // window - first + 1
-    row = np.repeat(chosen, count)
-    at = np.repeat(first, count) + np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    row, at = _spread(chosen, first, (end[chosen] - 1) // window - first + 1)
     seconds = (np.minimum(end[row], (at + 1) * window) - np.maximum(start[row], at * window)) / 1000.0
+    place, inside = table.places((at * WINDOW_SECONDS).astype(np.float64), job[row])
+    row, seconds = row[inside], seconds[inside]
     for name in MEANS:
         value = rows[name][row]
-        table.add(f"{name}_sum", at * float(WINDOW_SECONDS), job[row], value * seconds)
-        table.add(
-            f"{name}_seconds",
-            at * float(WINDOW_SECONDS),
-            job[row],
-            np.where(np.isnan(value), np.nan, seconds),
-        )
+        table.add(f"{name}_sum", place, value * seconds)
+        table.add(f"{name}_seconds", place, np.where(np.isnan(value), np.nan, seconds))
+
+
+def _spread(row: Integers, first: Integers, count: Integers) -> tuple[Integers, Integers]:
+    """Each row as often as it has windows, and the number of each of these windows."""
+    spread = np.repeat(row, count)
+    offset = np.arange(spread.size) - np.repeat(np.cumsum(count) - count, count)
+    return spread, np.repeat(first, count) + offset
+
+
+def _jobs_of(jobs: Integers, samples: Columns, timelines: Mapping[int, JobTimeline]) -> Integers:
+    """All jobs that may have a row, in order."""
+    seen = np.unique(np.nan_to_num(samples["job"])).astype(np.int64)
+    known = np.fromiter(timelines, dtype=np.int64)
+    every = np.unique(np.concatenate((jobs, seen, known)))
+    return every[every > 0]
 
 
 def _add_steps(table: _Sums, timeline: JobTimeline, basis: JobBasis | None) -> None:
@@ -183,10 +216,9 @@ def _add_spread(table: _Sums, name: str, job: int, parts: tuple[Floats, Floats, 
     begin, end, value = parts
     first = np.floor(begin / WINDOW_SECONDS).astype(np.int64)
     last = np.maximum(first, np.ceil(end / WINDOW_SECONDS).astype(np.int64) - 1)
-    count = last - first + 1
-    row = np.repeat(np.arange(begin.size), count)
-    at = np.repeat(first, count) + np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    row, at = _spread(np.arange(begin.size), first, last - first + 1)
     start = (at * WINDOW_SECONDS).astype(np.float64)
     overlap = np.minimum(end[row], start + WINDOW_SECONDS) - np.maximum(begin[row], start)
     share = np.maximum(overlap, 0.0) / (end - begin)[row]
-    table.add(name, start, np.full(row.size, job, dtype=np.int64), value[row] * share)
+    place, inside = table.places(start, np.full(row.size, job, dtype=np.int64))
+    table.add(name, place, (value[row] * share)[inside])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from flopwatch_collector.compute.buckets import WINDOW_MILLISECONDS
+from flopwatch_collector.compute.buckets import WINDOW_MILLISECONDS, distinct
 from flopwatch_collector.compute.declared import Interval, State
 from flopwatch_collector.compute.gpu_state import UNKNOWN, GpuRuns
 from flopwatch_collector.compute.tracks import BY_LEASE, Hold, Track, amounts
@@ -109,7 +109,7 @@ class Grid:
         inside = (grid > tracks.start[:, None]) & (grid < tracks.end[:, None])
         cuts = self._key(np.repeat(number, inside.sum(axis=1)), grid[inside])
         own = (self._key(number, tracks.start), self._key(number, tracks.end))
-        keys = np.unique(
+        keys = distinct(
             np.concatenate([*own, cuts, *[k for layer in layers for k in (layer.start, layer.end)]])
         )
         track, offset = np.divmod(keys, self._size)

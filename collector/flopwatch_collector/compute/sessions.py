@@ -45,7 +45,7 @@ def join_launches(launches: Iterable[Launch], spans: Mapping[int, Span]) -> tupl
     for launch in ordered:
         if launch.source_id != reference:
             _place(launch, groups, times)
-    groups.sort(key=lambda group: min((times[launch.number][0], launch.number) for launch in group))
+    groups.sort(key=lambda group: (_start(group, spans), group[0].session, group[0].number))
     return tuple(_session(number, group) for number, group in enumerate(groups, start=1))
 
 
@@ -60,6 +60,13 @@ def _times(launches: Sequence[Launch], spans: Mapping[int, Span]) -> dict[int, S
         result[launch.number] = (begin, launch.end_seconds if launch.end_seconds is not None else until)
         following[launch.source_id] = begin
     return result
+
+
+def _start(group: Sequence[Launch], spans: Mapping[int, Span]) -> float:
+    """When a session is first known to have run; 0 when its time is not known."""
+    told = [launch.begin_seconds for launch in group if launch.begin_seconds is not None]
+    seen = [spans[launch.number][0] for launch in group if launch.number in spans]
+    return min([*told, *seen], default=0.0)
 
 
 def _reference(launches: Sequence[Launch]) -> str:
