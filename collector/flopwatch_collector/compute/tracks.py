@@ -6,7 +6,7 @@ A track takes the part from ``low`` to ``high`` of ``WHOLE``; at any moment the 
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -134,6 +134,9 @@ def _divided(track: Track, holds: Sequence[Hold]) -> list[Track]:
         for hold in holds:
             if hold.start <= start and hold.end >= end:
                 live[hold.job] = max(hold.share, live.get(hold.job, 0.0))
+        if not live:
+            result.append(replace(track, start=start, end=end))
+            continue
         low = track.low
         total = max(1.0, sum(live.values()))
         for job, high in _ends(track, live, total):

@@ -116,7 +116,7 @@ def listed(rows):
     return {name: rows[name].tolist() for name in LEDGER_COLUMNS}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(scenes())
 def test_the_buckets_add_up_to_the_capacity(scene):
     rows = scene.rows()
@@ -126,7 +126,7 @@ def test_the_buckets_add_up_to_the_capacity(scene):
     assert (rows["useful_gpu_milliseconds"] <= rows["gpu_milliseconds"]).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(scenes(), st.integers(0, 2**32 - 1))
 def test_the_order_in_which_things_are_told_does_not_matter(scene, seed):
     rng = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ def test_the_order_in_which_things_are_told_does_not_matter(scene, seed):
     assert listed(other.rows()) == listed(scene.rows())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(scenes())
 def test_windows_computed_one_by_one_are_those_computed_together(scene):
     inputs = scene.inputs()
@@ -160,7 +160,7 @@ def test_windows_computed_one_by_one_are_those_computed_together(scene):
     assert {name: joined[name].tolist() for name in plain} == {name: whole[name].tolist() for name in plain}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(scenes())
 def test_days_made_of_windows_add_up_to_the_same(scene):
     rows = scene.rows()
@@ -170,7 +170,7 @@ def test_days_made_of_windows_add_up_to_the_same(scene):
         assert int(coarse[name].sum()) == int(rows[name].sum())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(scenes())
 def test_a_rollup_of_rollups_is_one_rollup(scene):
     inputs = scene.inputs()
