@@ -29,7 +29,9 @@ SNAPSHOT = Snapshot(
     node_sample=NodeSample(time_seconds=998.0, cpu_busy_ratio=0.25),
     jobs=(JobSighting(ref="slurm:7", scheduler="slurm", scheduler_job_id="7", user="ann", gpus=("GPU-a",)),),
     last_steps=(
-        StepRecord(job="slurm:7", source="log", source_id="f", step=40, end_time_seconds=990.0, seconds=5, steps_covered=10),
+        StepRecord(
+            job="slurm:7", source="log", source_id="f", step=40, end_time_seconds=990.0, seconds=5, steps_covered=10
+        ),
         StepRecord(job="gone", source="log", source_id="f", step=1, end_time_seconds=1.0),
     ),
     health=(SourceHealth(name="host", success=True, read_seconds=998.0, duration_seconds=0.5, errors=3),),

@@ -50,7 +50,8 @@ def test_a_loss_may_be_any_number_in_words(loss: object) -> None:
         {}, {"event": "other"}, {"event": ["step"]}, {"event": "step"}, {"event": "step", "step": 1},
         {"event": "step", "step": -1, "end_time_seconds": 1.0}, {"event": "step", "step": 1.5, "end_time_seconds": 1.0},
         {"event": "step", "step": True, "end_time_seconds": 1.0}, {"event": "step", "step": 1, "end_time_seconds": "x"},
-        {"event": "step", "step": 1, "end_time_seconds": 1e300}, {"event": "phase", "kind": "nap", "begin_seconds": 1.0},
+        {"event": "step", "step": 1, "end_time_seconds": 1e300},
+        {"event": "phase", "kind": "nap", "begin_seconds": 1.0},
         {"event": "phase", "kind": "eval"},
     ],
 )  # fmt: skip
