@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Response
 
 from flopwatch import query
 from flopwatch_collector.api.errors import documented
-from flopwatch_collector.api.query import Asked, CallerNeed
+from flopwatch_collector.api.query import Asked, CallerNeed, each_once
 
 SIMULATED = "SIMULATED"
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -25,7 +25,9 @@ JOB_FIELDS = (
 
 def router(source: query.Query, caller: CallerNeed) -> APIRouter:
     """The three tables."""
-    api = APIRouter(prefix="/api/v1/export", tags=["export"], dependencies=[Depends(caller)])
+    api = APIRouter(
+        prefix="/api/v1/export", tags=["export"], dependencies=[Depends(caller), Depends(each_once)]
+    )
     responses: dict[int | str, dict[str, Any]] = {
         200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "CSV in UTF-8."},
         **documented(401, 403, 422, 429, 500),

@@ -5,9 +5,8 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from flopwatch.wire import SENT_AT_HEADER, Batch
@@ -39,6 +38,9 @@ class IngestAnswer(BaseModel):
     """It had come before; nothing was changed."""
 
 
+_ANSWERS = {known: IngestAnswer(duplicate=known).model_dump_json().encode() for known in (False, True)}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestParts:
     """What the route works with."""
@@ -57,7 +59,11 @@ def router(parts: IngestParts) -> APIRouter:
     @api.post(
         "/api/v1/ingest",
         summary="Push one batch of one node; answered when it is durable",
-        responses=documented(400, 401, 403, 413, 415, 422, 429, 500, 503),
+        response_model=None,
+        responses={
+            200: {"model": IngestAnswer, "description": "The batch is durable."},
+            **documented(400, 401, 403, 413, 415, 422, 429, 500, 503),
+        },
         openapi_extra={
             "parameters": [
                 {
@@ -74,9 +80,10 @@ def router(parts: IngestParts) -> APIRouter:
             },
         },
     )
-    async def ingest(request: Request, caller: Annotated[Caller, Depends(parts.caller)]) -> IngestAnswer:
+    async def ingest(request: Request) -> Response:
         """Take one batch, gzip or plain JSON. The same (node, spool, sequence) is taken once."""
         try:
+            caller = await parts.caller(request)
             batch = await _read(request, parts.settings.max_body_bytes)
             sent_at = _sent_at(request)
             _check_rate(limits, f"{caller.address} {batch.node}")
@@ -84,7 +91,7 @@ def router(parts: IngestParts) -> APIRouter:
         except Refused as refused:
             parts.metrics.refused(refused.problem.error)
             raise
-        return IngestAnswer(duplicate=duplicate)
+        return Response(_ANSWERS[duplicate], media_type="application/json")
 
     return api
 

@@ -6,9 +6,8 @@ from fastapi import APIRouter, Depends
 from fastapi import Query as Parameter
 from pydantic import BaseModel
 
-from flopwatch_collector.api.access import Caller
 from flopwatch_collector.api.errors import documented
-from flopwatch_collector.api.query import CallerNeed
+from flopwatch_collector.api.query import CallerNeed, each_once
 from flopwatch_collector.model import Fleet, FleetState, JobRecord
 
 
@@ -40,11 +39,10 @@ class JobEntries(BaseModel):
 
 def router(fleet: Fleet, caller: CallerNeed) -> APIRouter:
     """The plain list of jobs."""
-    api = APIRouter(tags=["jobs"])
+    api = APIRouter(tags=["jobs"], dependencies=[Depends(caller), Depends(each_once)])
 
     @api.get("/api/v1/jobs", responses=documented(401, 403, 422, 429, 500))
     def jobs(
-        _: Annotated[Caller, Depends(caller)],
         cluster: Annotated[str | None, Parameter(max_length=253)] = None,
         *,
         running: Annotated[bool, Parameter(description="Only jobs that have not ended.")] = False,

@@ -10,7 +10,8 @@ from fastapi import Query as Parameter
 
 from flopwatch import query
 from flopwatch_collector.api.access import Caller
-from flopwatch_collector.api.errors import Refused, documented
+from flopwatch_collector.api.errors import FieldProblem, Refused, documented
+from flopwatch_collector.ingest.decode import shorten
 
 LONGEST_RANGE_SECONDS = 3 * 366 * 86_400.0
 CallerNeed = Callable[[Request], Awaitable[Caller]]
@@ -26,6 +27,21 @@ async def asked_range(
 ) -> query.Range:
     """What a request asks for."""
     return query.Range(seconds=seconds, cluster=cluster, points=points)
+
+
+async def each_once(request: Request) -> None:
+    """Refuse a parameter that is given twice: which of them counts would be a guess.
+
+    Raises:
+        Refused: 422.
+    """
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if names.count(name) > 1:
+            field = FieldProblem(
+                field=shorten(name), value=f"given {names.count(name)} times", allowed="given once"
+            )
+            raise Refused(422, "invalid", f"parameter {field.field} is {field.value}", fields=[field])
 
 
 Asked = Annotated[query.Range, Depends(asked_range)]
@@ -44,7 +60,9 @@ def answers(kind: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def router(source: query.Query, caller: CallerNeed) -> APIRouter:
     """All questions of the Query port, as JSON."""
-    api = APIRouter(prefix="/api/v1/query", tags=["query"], dependencies=[Depends(caller)])
+    api = APIRouter(
+        prefix="/api/v1/query", tags=["query"], dependencies=[Depends(caller), Depends(each_once)]
+    )
     refusals = (401, 403, 422, 429, 500)
 
     @api.get("/status", response_model=None, responses=answers(query.Status, 401, 403, 429, 500))

@@ -113,10 +113,9 @@ def _numbers(rows: Sequence[object], names: tuple[str, ...], field: str) -> npt.
         table = np.array([read(row) for row in rows], dtype=np.float64).T.copy()
     except OverflowError as error:
         raise _too_large(field) from error
-    with np.errstate(invalid="ignore"):
-        wrong = np.argwhere(np.abs(table) > LARGEST_INTEGER)
-    if len(wrong):
-        raise _too_large(f"{field}.{names[int(wrong[0][0])]}")
+    beyond = np.abs(table) > LARGEST_INTEGER
+    if beyond.any():
+        raise _too_large(f"{field}.{names[int(np.argwhere(beyond)[0][0])]}")
     return table
 
 
@@ -131,6 +130,4 @@ def _times(seconds: Sequence[float], place: Place) -> npt.NDArray[np.float64]:
 
 
 def _texts(values: Sequence[str | None]) -> npt.NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+    return np.array(values, dtype=object)

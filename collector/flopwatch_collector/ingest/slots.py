@@ -67,18 +67,19 @@ class Slots:
         return numbers
 
     def _sampled(self, place: Place, uuid: str) -> int | None:
-        device = GpuDevice(uuid=uuid, slot=UNKNOWN_SLOT, name="")
         tenures = self._by_uuid.get((place.cluster, uuid))
         if not tenures:
-            return self._found(place, device)
+            return self._found(place, GpuDevice(uuid=uuid, slot=UNKNOWN_SLOT, name=""))
         gpu = self._table.records[self._at(tenures, place.time_seconds)]
         if gpu.node != place.node:
-            return self._move(place, gpu, device) if self._may_take_over(place, gpu.number) else None
+            if not self._may_take_over(place, gpu.number):
+                return None
+            return self._move(place, gpu, GpuDevice(uuid=uuid, slot=UNKNOWN_SLOT, name=""))
         if gpu.to_seconds is not None and place.first_seconds > gpu.to_seconds:
             return None
         self._mark_active(gpu.number, place.time_seconds)
-        if (start := self._start(place, gpu)) != gpu.from_seconds:
-            self._put(replace(gpu, from_seconds=start))
+        if place.first_seconds < gpu.from_seconds:
+            self._put(replace(gpu, from_seconds=self._start(place, gpu)))
         return gpu.number
 
     def _report(self, place: Place, device: GpuDevice) -> None:
@@ -177,6 +178,8 @@ class Slots:
 
     def _at(self, tenures: list[int], time: float) -> int:
         """The tenure that holds the time, else the newest."""
+        if len(tenures) == 1:
+            return tenures[0]
         for number in reversed(tenures):
             if self._table.records[number].from_seconds <= time:
                 return number

@@ -51,7 +51,13 @@ def test_the_application_keeps_to_its_document(
     for operation in (result.ok() for result in document.get_all_operations()):
 
         @given(case=operation.as_strategy(generation_mode=mode))
-        @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @settings(
+            max_examples=10,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        )
         def ask(case: schemathesis.Case) -> None:
             case.call_and_validate(checks=CHECKS)
 

@@ -57,7 +57,13 @@ def test_a_job_is_found_by_its_id_and_another_is_404(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("parameters", "field"),
-    [("seconds=0", "seconds"), ("seconds=soon", "seconds"), ("points=0", "points"), ("points=1.5", "points")],
+    [
+        ("seconds=0", "seconds"),
+        ("seconds=soon", "seconds"),
+        ("points=0", "points"),
+        ("points=1.5", "points"),
+        ("cluster=a&cluster=b", "cluster"),
+    ],
 )
 def test_a_wrong_parameter_is_named(client: Client, parameters: str, field: str) -> None:
     answer = client.get(f"/api/v1/query/fleet?{parameters}")
