@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from plotly.io.json import to_json_plotly
 
 T = TypeVar("T")
@@ -61,7 +62,11 @@ def drawn(parts: Mapping[str, Any]) -> Drawn:
 
 def digest(value: Any) -> str:
     """A short fingerprint of what would be sent."""
-    return hashlib.blake2b(to_json_plotly(value).encode(), digest_size=8).hexdigest()
+    try:
+        encoded = msgspec.json.encode(value)
+    except TypeError:  # Components and arrays inside: only Plotly's slower encoder knows them.
+        encoded = to_json_plotly(value).encode()
+    return hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
 
 def transaction(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

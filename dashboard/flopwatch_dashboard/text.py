@@ -1,5 +1,6 @@
 """Texts of the interface in the reader's language."""
 
+import functools
 from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Literal
@@ -20,6 +21,7 @@ def t(lang: Language, key: str, **values: Any) -> str:
     return TABLES[lang][key].format(**values)
 
 
+@functools.cache
 def placeholders(key: str) -> tuple[str, ...]:
     """The names a text wants filled; the same in every language."""
     return tuple(name for _, name, _, _ in Formatter().parse(ENGLISH[key]) if name)

@@ -29,6 +29,13 @@
   const icon = (name) => e("span", { className: "ic ic-" + name, "aria-hidden": "true" });
   const STATES = { running: ["check", "good"], waiting: ["info", "info"], stalled: ["warning", "warning"], ended: ["ended", "muted"] };
 
+  /* A page's path with the settings of the reader that stand in the address. */
+  function address(path) {
+    const here = new URLSearchParams(location.search), kept = new URLSearchParams();
+    for (const name of ["range", "theme", "lang", "cluster", "kiosk"]) { if (here.has(name)) { kept.set(name, here.get(name)); } }
+    return kept.size ? path + "?" + kept : path;
+  }
+
   function runs(values) {
     const parts = [[]];
     values.forEach((value, i) => { if (known(value)) { parts[parts.length - 1].push([i, value]); } else { parts.push([]); } });
@@ -50,7 +57,7 @@
   }
 
   window.dashAgGridComponentFunctions = Object.assign(window.dashAgGridComponentFunctions || {}, {
-    FlopwatchJob: (props) => e("a", { href: props.data.href, className: "g-name", title: props.data.name + " · " + props.data.id }, props.value),
+    FlopwatchJob: (props) => e("a", { href: address(props.data.href), className: "g-name", title: props.data.name + " · " + props.data.id }, props.value),
     FlopwatchState: (props) => {
       const [shape, tone] = STATES[props.data.state_code] || ["info", "muted"];
       return e("span", { className: "sev sev-" + tone }, icon(shape), e("span", null, props.value));
@@ -100,7 +107,7 @@
     };
     api.addEventListener("newColumnsLoaded", () => setTimeout(whenReady));
     api.addEventListener("cellKeyDown", (event) => {
-      if (event.event.key === "Enter" && event.data) { window.dash_clientside.flopwatch.go(event.data.href); }
+      if (event.event.key === "Enter" && event.data) { window.dash_clientside.flopwatch.go(address(event.data.href)); }
     });
     setTimeout(whenReady);
   }

@@ -1,6 +1,9 @@
 """The table of all jobs: its columns, and a job as a row of values that the browser formats, sorts and filters."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import dash_ag_grid as dag
 from dash.development.base_component import Component
@@ -11,6 +14,7 @@ from flopwatch_dashboard.components import phrases
 from flopwatch_dashboard.view import View
 
 GRID_ID = "jobs-grid"
+TREND_POINTS = 24
 THEME = (
     "themeQuartz"
     ".withParams({backgroundColor: '#ffffff', foregroundColor: '#17202b', headerBackgroundColor: '#ffffff', "
@@ -93,11 +97,14 @@ def _number(field: str, view: View, key: str, width: int, **more: Any) -> dict[s
 
 
 def row(job: JobRow, status: Status, view: View) -> dict[str, Any]:
-    """A job as a row: numbers rounded to what is shown, so that a row changes only when it looks different."""
+    """A job as a row: numbers rounded to what is shown, so that a row changes only when it looks different.
+
+    The browser adds the reader's settings to ``href``.
+    """
     return {
         "id": job.job_id,
         "name": job.name,
-        "href": view.link(f"jobs/{job.job_id}"),
+        "href": f"{view.prefix}jobs/{quote(job.job_id)}",
         "state": view.t(f"job_state.{job.state}"),
         "state_code": job.state,
         "user": job.user or wording.UNKNOWN,
@@ -138,7 +145,7 @@ def _mfu(job: JobRow, view: View) -> dict[str, Any]:
         "target_hint": view.t(f"target.{job.target.source}"),
         "kernel": _rounded(job.kernel_active_ratio, 3),
         "tensor": _rounded(job.tensor_active_ratio, 3),
-        "trend": [_rounded(value, 3) for value in job.trend],
+        "trend": _course(job.trend),
         "short": job.target.ratio is not None
         and job.mfu.value_ratio is not None
         and job.mfu.value_ratio < job.target.ratio,
@@ -153,6 +160,13 @@ def _waste(job: JobRow, status: Status, view: View) -> dict[str, Any]:
         "cause": phrases.cause(job.cause, view),
         "severity": job.cause.severity if job.cause else None,
     }
+
+
+def _course(trend: Sequence[float | None]) -> list[float | None]:
+    """The trend with as many points as its drawing can show, the newest always among them."""
+    stride = max(1, -(-len(trend) // TREND_POINTS))
+    newest_first = trend[::-1][::stride]
+    return [None if v is None or not math.isfinite(v) else round(v, 3) for v in reversed(newest_first)]
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
