@@ -74,11 +74,13 @@ class Accounting:
             self._now, self._edge = now, edge
             self._provisional = provisional
             self._figures = (state.generation, figures)
-        self._history.compare(edge, self._windows.newly_late(edge))
+        for start, end in self._windows.newly_late(edge):
+            self._history.mark(start, end)
         self._history.fill(now, edge, compute, lambda: self._timer() - started < FILL_SECONDS)
 
     def late(self, start: float, end: float) -> None:
         """Data of this time arrived late: its final windows are to be computed again."""
+        self._windows.forget()
         self._history.mark(start, end)
 
     def progress(self) -> float | None:

@@ -29,7 +29,6 @@ HOUR_SECONDS = 3600.0
 HOUR_WINDOWS = 12
 REACH_SECONDS = 90 * 86_400.0
 """Older time is not computed any more."""
-AUDIT_WINDOWS = 24
 Compute = Callable[[float, float], Computed]
 
 
@@ -43,7 +42,6 @@ class History:
         self._late = LateHours(control)
         self._done: set[int] | None = None
         self._begin: float | None = None
-        self._counts: dict[float, int] = {}
         self._outstanding = 0
         self._total = 0
         self._size = FIRST_WINDOWS
@@ -96,17 +94,15 @@ class History:
 
     def _count(self, begin: float, edge: float) -> None:
         first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
-        oldest = (last - AUDIT_WINDOWS) * float(WINDOW_SECONDS)
         outstanding = len(self._missing(begin, edge))
         with self._lock:
             self._outstanding, self._total = outstanding, last - first
-            self._counts = {ts: count for ts, count in self._counts.items() if ts >= oldest}
 
     def _compute(self, windows: list[int], compute: Compute) -> int:
         """Compute and keep these windows; returns how many samples were read."""
         computed = compute(windows[0] * float(WINDOW_SECONDS), (windows[-1] + 1) * float(WINDOW_SECONDS))
         self._put(windows, computed)
-        return sum(computed.sample_counts.values())
+        return computed.samples
 
     def _known_done(self, begin: float, edge: float) -> set[int]:
         if self._done is None:
@@ -122,7 +118,6 @@ class History:
         with self._lock:
             if self._done is not None:
                 self._done.update(windows)
-            self._counts.update({ts: computed.sample_counts.get(ts, 0) for ts in starts})
             self._cache.clear()
 
     def _redo(self, edge: float, begin: float, compute: Compute) -> bool:
@@ -152,24 +147,6 @@ class History:
                 if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
             ]
         self._late.mark(hours)
-
-    def compare(self, edge: float, wrong: list[tuple[float, float]]) -> None:
-        """Mark stretches known to be wrong, and recent windows whose samples have become more."""
-        for start, end in wrong:
-            self.mark(start, end)
-        with self._lock:
-            counts = dict(self._counts)
-        if not counts:
-            return
-        found = self._store.job_series(min(counts), edge, float(WINDOW_SECONDS))
-        seen: dict[float, int] = {}
-        for ts, samples in zip(found["ts"], found["samples"], strict=True):
-            seen[float(ts)] = seen.get(float(ts), 0) + int(samples)
-        for ts, count in counts.items():
-            if seen.get(ts, 0) > count:
-                self.mark(ts, ts + WINDOW_SECONDS)
-        with self._lock:
-            self._counts.update({ts: max(count, seen.get(ts, 0)) for ts, count in counts.items()})
 
     def progress(self) -> float | None:
         """Share of final windows that are computed; None when hardly any is outstanding."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flopwatch import query
+from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.bookkeeping.memo import Memos
 from flopwatch_collector.compute import hang
-from flopwatch_collector.compute.buckets import BUCKETS, WINDOW_SECONDS, empty_rows
+from flopwatch_collector.compute.buckets import BUCKETS, empty_rows
 from flopwatch_collector.compute.classes import CLASS_OF
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
@@ -31,7 +32,6 @@ SAMPLE_COLUMNS = tuple(
     for name in dict.fromkeys((*STATE_SAMPLES, *hang.EVIDENCE_SAMPLES, *MEANS))
     if name not in {"ts", "gpu"}
 )
-DECLARING = ("drain", "maintenance", "spare", "health")
 LONGEST_INTERVAL_SECONDS = 900.0
 
 
@@ -43,13 +43,13 @@ class Computed:
     rollup: Columns
     timelines: Mapping[int, JobTimeline]
     bases: Mapping[int, JobBasis]
-    sample_counts: Mapping[float, int]
-    """Samples read by window, to notice late ones."""
+    samples: int
+    """Samples read for it."""
 
     @classmethod
     def nothing(cls) -> "Computed":
         """No time at all."""
-        return cls(ledger=empty_rows(), rollup=empty_rollup(), timelines={}, bases={}, sample_counts={})
+        return cls(ledger=empty_rows(), rollup=empty_rollup(), timelines={}, bases={}, samples=0)
 
 
 class Windows:
@@ -58,8 +58,8 @@ class Windows:
     def __init__(self, store: Store, control: Control, policy: LedgerPolicy | None = None) -> None:
         self._store = store
         self._memos = Memos(control)
+        self._declarations = Declarations(store)
         self._policy = policy or LedgerPolicy()
-        self._seen: dict[int, Columns] = {}
         self._late: list[tuple[float, float]] = []
 
     def compute(self, state: FleetState, start: float, end: float, now: float) -> Computed:
@@ -77,7 +77,7 @@ class Windows:
             rollup=job_rollup(rows, inputs.samples, inputs.timelines, bases, now),
             timelines=inputs.timelines,
             bases=bases,
-            sample_counts=_counts(inputs.samples, start, until),
+            samples=inputs.samples["ts"].size,
         )
 
     def _inputs(
@@ -103,7 +103,7 @@ class Windows:
             leases=leases,
             timelines=lines,
             samples=samples,
-            events=self._store.events(0.0, end, DECLARING),
+            events=self._declarations.before(end, now),
             work={job: JobWork(useful_seconds=useful_seconds(lines[job].steps, bases[job])) for job in lines},
             policy=self._policy,
         )
@@ -181,9 +181,15 @@ class Windows:
         if lost.size:
             self._late.append((float(lost.min()), float(whole.steps["ts"].max())))
 
+    def forget(self) -> None:
+        """Read again what was remembered of the store: something arrived late."""
+        self._declarations.again()
+
     def newly_late(self, edge: float) -> list[tuple[float, float]]:
         """Stretches before ``edge`` that turned out wrong since the last call."""
         late, self._late = self._late, []
+        if (since := self._declarations.new_since()) is not None:
+            late.append((since, edge))
         return [(start, min(end, edge)) for start, end in late if start < edge]
 
     def strip(
@@ -240,9 +246,3 @@ def _overlaps(lease: LeaseRecord, start: float, end: float) -> bool:
 
 def _joined(one: Columns, other: Columns) -> Columns:
     return {name: np.concatenate((one[name], other[name])) for name in other}
-
-
-def _counts(samples: Columns, start: float, end: float) -> dict[float, int]:
-    inside = samples["ts"][(samples["ts"] >= start) & (samples["ts"] < end)]
-    windows, counts = np.unique(inside // WINDOW_SECONDS, return_counts=True)
-    return {float(window) * WINDOW_SECONDS: int(count) for window, count in zip(windows, counts, strict=True)}

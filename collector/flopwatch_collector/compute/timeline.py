@@ -85,7 +85,7 @@ def timeline_after(
 ) -> JobTimeline:
     """The same from (steps, phases), with what was seen before and after these rows."""
     steps, phases = rows
-    own = [launch for launch in launches if launch.job == job.number]
+    own = [each for each in launches if each.job == job.number and (each.begin_seconds or 0.0) <= now]
     step_rows = take(steps, (steps["job"] == job.number) & (steps["ts"] <= now))
     phase_rows = take(phases, (phases["job"] == job.number) & (phases["ts"] <= now))
     sessions = join_launches([*own, *_unknown_launches(job, own, step_rows)], _spans(step_rows))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timezone
 
+import numpy as np
 import pytest
 from tests.integration.accounting.books import PRICES, Books, GivenFleet
 from tests.unit.collector.compute.ledger_scene import Scene
@@ -91,10 +92,99 @@ def test_a_day_that_is_there_at_once_has_every_bucket_of_the_worked_day(books):
     assert totals(books.accounting.ledger_rows(BASE, BASE + DAY)) == EXPECTED
 
 
-def test_a_day_that_came_hour_by_hour_has_the_same_figures(books):
-    for hour in range(24):
-        put_between(books, hour * 3600.0, (hour + 1) * 3600.0)
-        books.tick(BASE + (hour + 1) * 3600.0)
+def test_a_day_that_came_piece_by_piece_has_the_same_figures(books):
+    for start in np.arange(0.0, DAY, 10_800.0):
+        put_between(books, start, start + 10_800.0)
+        books.tick(BASE + start + 10_800.0)
     books.settle(BASE + DAY + 1200.0)
 
     assert totals(books.accounting.ledger_rows(BASE, BASE + DAY)) == EXPECTED
+
+
+def test_the_ratios_of_the_worked_day_come_from_one_answer(books):
+    put_between(books, -1.0, DAY)
+    books.settle(BASE + DAY + 1200.0)
+
+    answer = books.accounting.answer(BASE, BASE + DAY)
+    today, day = books.accounting.days(BASE + DAY + 1200.0, 2)[::-1]
+    classes = {each.name: each.gpu_milliseconds for each in answer.classes}
+
+    assert answer.capacity_gpu_milliseconds == 1_382_400_000
+    assert sum(classes.values()) == 1_382_400_000
+    assert answer.billable_ratio == pytest.approx(0.312326, abs=5e-7)
+    assert answer.billable_upper_ratio == pytest.approx(0.322743, abs=5e-7)
+    assert answer.allocated_ratio == pytest.approx(0.351389, abs=5e-7)
+    assert 1.0 - classes["down"] / 1_382_400_000 == pytest.approx(0.916667, abs=5e-7)
+    assert (
+        answer.waste_gpu_milliseconds
+        == (25_200 + 28_800 + 16_000 + 5_120 + 4_800 + 4_800 + 1_440 + 2_400) * 1000
+    )
+    assert answer.waste_money == pytest.approx(answer.waste_gpu_milliseconds / 3.6e6 * 2.0)
+    assert (day.billable_ratio, day.complete, day.valid) == (answer.billable_ratio, True, True)
+    assert not today.complete
+
+
+def test_data_that_arrive_late_change_the_day_and_its_sums(books):
+    put_between(books, -1.0, 21_000.0)
+    put_between(books, 43_200.0, DAY)
+    books.settle(BASE + DAY + 1200.0)
+    before = totals(books.accounting.ledger_rows(BASE, BASE + DAY))
+
+    put_between(books, 21_000.0, 43_200.0)
+    books.accounting.late(BASE + 21_000.0, BASE + 43_200.0)
+    books.settle(BASE + DAY + 1300.0)
+
+    assert before["UNKNOWN"] > EXPECTED["UNKNOWN"]
+    assert totals(books.accounting.ledger_rows(BASE, BASE + DAY)) == EXPECTED
+
+
+def test_a_restart_keeps_what_was_final_and_what_was_known_to_be_wrong(books):
+    put_between(books, -1.0, 43_200.0)
+    books.settle(BASE + 43_200.0)
+    put_between(books, 43_200.0, DAY)
+    books.accounting.late(BASE + 40_000.0, BASE + 40_100.0)
+
+    books.close()
+    books.open()
+
+    assert not books.accounting.settled()
+    books.settle(BASE + DAY + 1200.0)
+    assert totals(books.accounting.ledger_rows(BASE, BASE + DAY)) == EXPECTED
+
+
+def test_the_newest_minutes_are_in_the_answer_before_they_are_final(books):
+    put_between(books, -1.0, 12_000.0)
+    books.tick(BASE + 12_000.0)
+
+    rows = books.accounting.ledger_rows(BASE + 9_000.0, BASE + 12_000.0, job=1)
+
+    assert books.accounting.provisional_from_seconds == BASE + 11_100.0
+    assert int(rows["gpu_milliseconds"].sum()) == 8 * 3000 * 1000
+    assert totals(rows) == {"STEP": 8 * 2940.0, "CKPT": 8 * 60.0}
+
+
+def test_a_jobs_strip_shows_its_hang_and_its_recovery(books):
+    put_between(books, -1.0, DAY)
+    books.settle(BASE + DAY + 1200.0)
+
+    strip = books.accounting.stretches_of(1, BASE + 13_000.0, BASE + 15_000.0, BASE + DAY)
+
+    assert [(each.bucket, each.start_seconds - BASE, each.end_seconds - BASE) for each in strip] == [
+        ("LOST", 13_000.0, 13_520.0),
+        ("HANG", 13_520.0, 14_160.0),
+        ("RECOVERY", 14_160.0, 14_760.0),
+        ("STEP", 14_760.0, 15_000.0),
+    ]
+
+
+def test_the_same_range_by_hour_and_by_five_minutes_has_the_same_sums(books):
+    put_between(books, -1.0, 21_600.0)
+    books.settle(BASE + 25_200.0)
+
+    fine = books.accounting.job_rollups(BASE, BASE + 21_600.0, [1])
+    coarse = books.accounting.job_rollups(BASE, BASE + 21_600.0, [1], hourly=True)
+
+    assert coarse["ts"].size == 6
+    assert np.nansum(coarse["steps"]) == pytest.approx(540 + 540 + 400 + 200)
+    for name in ("steps", "gpu_seconds", "step_seconds", "kernel_active_ratio_sum"):
+        assert np.nansum(coarse[name]) == pytest.approx(np.nansum(fine[name]))
