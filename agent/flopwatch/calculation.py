@@ -10,7 +10,7 @@ from flopwatch.documents import Documents, StackTokens
 from flopwatch.exact import Run
 from flopwatch.flops import Recompute, flops_per_token, hardware_flops_per_token
 from flopwatch.mfu import mfu_ratio
-from flopwatch.mfu_findings import Evidence, MfuFinding, findings
+from flopwatch.mfu_findings import Evidence, Hypothesis, MfuFinding, findings
 from flopwatch.mfu_hypotheses import Counted, hypotheses
 from flopwatch.mfu_standing import Standing, standing
 from flopwatch.shape import ModelShape
@@ -178,7 +178,7 @@ def _hfu(inputs: Inputs, peak: float) -> float | None:
     return _ratio(inputs, flops, peak)
 
 
-def _hypotheses(inputs: Inputs) -> tuple[Any, ...]:
+def _hypotheses(inputs: Inputs) -> tuple[Hypothesis, ...]:
     run = Run(
         seq_len=inputs.seq_len,
         documents=inputs.documents or Documents.unpacked(inputs.seq_len),

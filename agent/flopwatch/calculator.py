@@ -34,24 +34,32 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(prog="flopwatch mfu", description=__doc__)
+    parser = argparse.ArgumentParser(prog="flopwatch mfu", description="MFU of a run, with its arithmetic.")
+    _add_run(parser)
+    _add_counting(parser)
+    parser.add_argument("--json", action="store_true", help="everything as JSON")
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    """What was run, on what, how fast."""
     add = parser.add_argument
     names = ", ".join(model_names.DESCRIPTIONS)
     add("--model", required=True, help=f"a Hugging Face config.json, a shape as JSON, or one of {names}")
-    add(
-        "--gpu",
-        required=True,
-        help='as NVML names it: "NVIDIA H100 80GB HBM3"; product names such as "H100 SXM" too',
-    )
+    add("--gpu", required=True, help='as NVML names it: "NVIDIA H100 80GB HBM3"; or a product: "H100 SXM"')
     add("--gpus", type=int, required=True, help="GPUs of the run")
     add("--seq-len", type=int, required=True, help="tokens of a sequence")
-    add(
-        "--global-batch",
-        type=float,
-        help="sequences of a step over all ranks, gradient accumulation included",
-    )
+    add("--global-batch", type=float, help="sequences of a step over all ranks, with gradient accumulation")
     add("--step-time", type=float, help="seconds of a step")
     add("--tokens-per-second", type=float, help="over all GPUs, instead of --global-batch and --step-time")
+    add("--reported-mfu", type=float, help="percent, as the trainer prints it")
+    add("--reported-tflops", type=float, help="TFLOP/s of one GPU, as the trainer prints it")
+
+
+def _add_counting(parser: argparse.ArgumentParser) -> None:
+    """How it is counted, and against what."""
+    add = parser.add_argument
+    kinds = ("none", "selective", "full")
     add("--dtype", default="bf16", help=f"number format of the matmuls: {', '.join(DTYPES)} (default: bf16)")
     add(
         "--convention",
@@ -61,30 +69,21 @@ def _parser() -> argparse.ArgumentParser:
         help=_conventions(),
     )
     add("--peak-tflops", type=float, help="dense peak of one GPU, instead of the table's")
-    add(
-        "--recompute",
-        default="none",
-        choices=("none", "selective", "full"),
-        help="for HFU, shown apart from MFU",
-    )
+    add("--recompute", default="none", choices=kinds, help="for HFU, shown apart from MFU")
     add("--lora-rank", type=int, help="low-rank adapters on every matrix, everything else frozen")
     add("--mtp", action="store_true", help="the config's multi-token-prediction layers are trained")
     add(
         "--documents",
         metavar="SUM,SQUARES",
-        help="packed documents of a batch: sum of lengths, sum of squares",
+        help="packed documents: sum of their lengths, sum of the squares",
     )
     add(
         "--stack",
         action="append",
         default=[],
         metavar="NAME=PER_TOKEN:LENGTH",
-        help="tokens of an encoder or tower",
+        help="an encoder's or tower's tokens",
     )
-    add("--reported-mfu", type=float, help="percent, as the trainer prints it")
-    add("--reported-tflops", type=float, help="TFLOP/s of one GPU, as the trainer prints it")
-    add("--json", action="store_true", help="everything as JSON")
-    return parser
 
 
 def _conventions() -> str:
