@@ -1,5 +1,6 @@
 """Closing an hour: an open file becomes sorted Parquet, and a crash at any moment loses and doubles nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from flopwatch_collector.store import hot
@@ -28,8 +29,6 @@ GROUP BY node, spool, run
 """
 """Batch rows with touching runs joined."""
 
-NEWEST = "SELECT * FROM {source} QUALIFY row_number() OVER (PARTITION BY gpu ORDER BY ts DESC) = 1"
-
 
 class NotWhole(Exception):
     """A closed file does not hold the rows that it was made from."""
@@ -53,8 +52,10 @@ def close(ground: Ground, number: int) -> None:
     ground.catalogue.wait_for_readers()
     ground.database.detach(alias)
     finish(ground.folder, number)
-    for file in ground.folder.raw_files(LATEST)[:-1]:
-        file.path.unlink()
+    used = {file.path for file in ground.catalogue.peek().files[LATEST]}
+    for file in ground.folder.raw_files(LATEST):
+        if file.path not in used:
+            file.path.unlink()
 
 
 def marker(folder: Folder, number: int) -> Path:
@@ -77,7 +78,7 @@ def discard(folder: Folder, number: int) -> None:
             path.unlink()
 
 
-def latest_source(catalogue: Catalogue) -> str | None:
+def _latest_source(catalogue: Catalogue) -> str | None:
     """The newest samples as of the last closed hour, as a table expression."""
     files = catalogue.files.get(LATEST, ())
     return parquet([max(files, key=lambda file: file.number)]) if files else None
@@ -93,15 +94,17 @@ def _exported(ground: Ground, number: int) -> list[RawFile]:
             files += export.by_day(table, f"{alias}.{table.name}")
         files += export.write(BATCH, RUNS.format(source=f"{alias}.batch"))
         latest = Table(name=LATEST, columns=TABLES["gpu"].columns, order=("gpu",))
-        files += export.write(latest, NEWEST.format(source=_samples(ground.catalogue.peek(), alias)))
+        files += export.write(latest, newest_samples(ground.catalogue.peek()))
     return files
 
 
-def _samples(catalogue: Catalogue, alias: str) -> str:
-    """The GPU rows of one open file and the newest samples before it."""
-    before = latest_source(catalogue)
-    rows = f"SELECT * FROM {alias}.gpu"
-    return f"({rows} UNION ALL BY NAME SELECT * FROM {before})" if before else f"({rows})"
+def newest_samples(catalogue: Catalogue) -> str:
+    """The query for the newest sample of every GPU: of all open files, and of what was closed before."""
+    source = replace(catalogue, files={}).source(TABLES["gpu"])
+    before = _latest_source(catalogue)
+    if before:
+        source = f"({source} UNION ALL BY NAME SELECT * FROM {before})"
+    return f"SELECT * FROM {source} QUALIFY row_number() OVER (PARTITION BY gpu ORDER BY ts DESC) = 1"
 
 
 class _Export:

@@ -159,12 +159,6 @@ def _hot_counts(cursor: Cursor, current: Catalogue) -> tuple[dict[str, int], dic
 
 
 def _newest(cursor: Cursor, current: Catalogue) -> Columns:
-    table = TABLES["gpu"]
-    source = replace(current, files={}).source(table)
-    before = closing.latest_source(current)
-    if before:
-        source = f"({source} UNION ALL BY NAME SELECT * FROM {before})"
-    shown = ", ".join(columns.shown(name, kind) for name, kind in table.columns.items())
-    return columns.plain(
-        cursor.execute(f"SELECT {shown} FROM ({closing.NEWEST.format(source=source)})").fetchnumpy()
-    )
+    shown = ", ".join(columns.shown(name, kind) for name, kind in TABLES["gpu"].columns.items())
+    query = f"SELECT {shown} FROM ({closing.newest_samples(current)})"
+    return columns.plain(cursor.execute(query).fetchnumpy())
