@@ -29,6 +29,24 @@ CONVENTION_TEXTS = {
 }
 
 
+RECOMPUTE = Hypothesis(code="recompute", factor=4 / 3, text="activation recompute counted as work (4/3)")
+UNDECLARED_LORA = (
+    Hypothesis(code="lora", factor=1.5, text="a LoRA run counted as full training (1.5), or the reverse"),
+    Hypothesis(code="lora", factor=2 / 3, text="only forward and input gradients counted, as for LoRA (2/3)"),
+)
+FACTOR_TWO = (
+    Hypothesis(
+        code="factor_two",
+        factor=2.0,
+        text="tokens or batch counted twice, or a factor 2 of the formula",
+        kind="tokens",
+    ),
+    Hypothesis(
+        code="factor_two", factor=0.5, text="tokens or batch halved, or a factor 2 missing", kind="tokens"
+    ),
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counted:
     """How this run was counted."""
@@ -58,30 +76,14 @@ def hypotheses(
     result = list(_of_peak(accelerator, dtype)) if accelerator is not None else []
     if counted is not None:
         result += _of_count(counted)
-    result.append(
-        Hypothesis(code="recompute", factor=4 / 3, text="activation recompute counted as work (4/3)")
-    )
+    result.append(RECOMPUTE)
     if counted is None or counted.shape.finetuning is None:
-        lora = "a LoRA run counted as full training (1.5), or the reverse"
-        result += [
-            Hypothesis(code="lora", factor=1.5, text=lora),
-            Hypothesis(
-                code="lora", factor=2 / 3, text="only forward and input gradients counted, as for LoRA (2/3)"
-            ),
-        ]
+        result += UNDECLARED_LORA
     if tokens and padded_tokens and padded_tokens > tokens:
-        padding = f"padding counted as work ({padded_tokens / tokens:.3f})"
-        result.append(
-            Hypothesis(code="padded_tokens", factor=padded_tokens / tokens, text=padding, kind="tokens")
-        )
-    doubled = "tokens or batch counted twice, or a factor 2 of the formula"
-    result += [
-        Hypothesis(code="factor_two", factor=2.0, text=doubled, kind="tokens"),
-        Hypothesis(
-            code="factor_two", factor=0.5, text="tokens or batch halved, or a factor 2 missing", kind="tokens"
-        ),
-    ]
-    return tuple(result)
+        factor = padded_tokens / tokens
+        padding = f"padding counted as work ({factor:.3f})"
+        result.append(Hypothesis(code="padded_tokens", factor=factor, text=padding, kind="tokens"))
+    return (*result, *FACTOR_TWO)
 
 
 def _of_count(counted: Counted) -> Iterator[Hypothesis]:
