@@ -11,6 +11,7 @@ _BAR = re.compile(
 _TRAINING = re.compile(
     r"^\W*(?:Steps?|Training(?: [Ee]poch)?|Train(?:ing)? [Ee]poch|Epoch \d+(?:/\d+)?|train(?:ing)?)\b[^|\[]*:\s"
 )
+_PLAIN = re.compile(r"[^A-Za-z]*$")
 _EVALUATION = re.compile(r"[Ee]val|[Vv]alid|[Tt]est")
 _EPOCH = re.compile(r"[Ee]poch:? (\d+)")
 _LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_)?loss[=:] ?({NUMBER})")
@@ -25,6 +26,8 @@ class Bar:
     elapsed_seconds: float
     training: bool
     """Its description says that it counts training steps."""
+    plain: bool = False
+    """It has no description at all, as those of the HF Trainer."""
     epoch: int | None = None
     loss: float | None = None
 
@@ -42,6 +45,11 @@ def read_bars(text: str) -> list[Bar]:
     return bars
 
 
+def counts_training(text: str) -> bool:
+    """Whether the text begins as a training bar does; cheaper than reading it."""
+    return _TRAINING.match(text) is not None
+
+
 def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
     epoch = _EPOCH.search(description)
     loss = _LOSS.search(description) or _LOSS.search(found["postfix"])
@@ -50,6 +58,7 @@ def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
         total=int(found["total"]),
         elapsed_seconds=elapsed,
         training=bool(_TRAINING.match(description)) and not _EVALUATION.search(description),
+        plain=_PLAIN.match(description) is not None,
         epoch=int(epoch[1]) if epoch else None,
         loss=parse_number(loss[1] or loss[2]) if loss else None,
     )

@@ -51,7 +51,11 @@ class Engine:
 
     def bar(self, bar: Bar) -> None:
         """A progress bar was drawn."""
-        if bar.total == (integer(self.book.facts, "total_steps") or bar.total):
+        if not (bar.plain or bar.training):
+            return
+        previous = self._launch.previous
+        known = previous.bar.total if previous and previous.bar else bar.total
+        if bar.total == (integer(self.book.facts, "total_steps") or known):
             self._bar = bar
             if self._launch.first_bar is None or self._launch.first_bar.total != bar.total:
                 self._launch.first_bar = bar

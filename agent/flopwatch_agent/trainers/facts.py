@@ -16,6 +16,8 @@ from flopwatch_agent.trainers.numbers import parse_number
 Fact = int | float | str | bool
 
 _MAX_BLOCK_LINES = 4_000
+_TOLERATED_LINES = 2
+"""So many lines of other writers may stand inside a dump."""
 _DOTTED = re.compile(r"\s(\w+) (?:\.{2,}) (\S.*?)\s*$")
 _DEEPSPEED = re.compile(r":print\]\s+(\w+) (?:\.* )?\s*(\S.*?)\s*$")
 _NEOX_TAIL = re.compile(r"\.{3,}(?:default|updated)$")
@@ -38,6 +40,7 @@ class FactBook:
         self._depth = 0
         self._lines_left = 0
         self._style = ""
+        self._misses = 0
 
     @property
     def open(self) -> bool:
@@ -55,6 +58,10 @@ class FactBook:
             self._depth = len(opens[1])
             self._style = "json" if opens[1] else ""
         return opens is not None
+
+    def close(self) -> None:
+        """A step was printed: no config dump goes on."""
+        self._lines_left = 0
 
     def set(self, name: str, value: Fact, origin: str) -> None:
         """Note one fact."""
@@ -74,8 +81,11 @@ class FactBook:
             return True
         found = _YAML_PAIR.match(text) if self._style == "yaml" else None
         if found is None:
-            self._lines_left = 0
+            self._misses += 1
+            if self._misses > _TOLERATED_LINES or self._style == "none":
+                self._lines_left = 0
             return False
+        self._misses = 0
         self._pair(found, "config dump")
         return True
 

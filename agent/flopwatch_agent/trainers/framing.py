@@ -43,9 +43,9 @@ class Record:
 
 def has_split_lines(block: bytes) -> bool:
     """Whether a container runtime has cut lines in the block, so that none of its lines may be skipped."""
-    if b" stdout P " in block or b" stderr P " in block:
-        return True
-    return b'"stream"' in block and _DOCKER_PART.search(block) is not None
+    if _CRI.match(block):
+        return b" stdout P " in block or b" stderr P " in block
+    return block.startswith(b'{"log"') and _DOCKER_PART.search(block) is not None
 
 
 class Unframer:

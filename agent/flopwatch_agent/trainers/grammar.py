@@ -36,6 +36,8 @@ class Grammar:
     """How one family prints a step. The quantities' names and units are in ``docs/trainer_logs.md``."""
 
     family: str
+    literal: str = ""
+    """A text that every row of the family has: without it the expressions are not tried."""
     anchor: re.Pattern[str]
     """Found anywhere in a record; its named groups are quantities."""
     fields: tuple[Field, ...] = ()
@@ -112,6 +114,8 @@ def match(grammar: Grammar, text: str) -> list[Hit]:
 
     Writers that share a file may tear each other's lines: each row is read from its own anchor to the next.
     """
+    if grammar.literal not in text:
+        return []
     found = list(grammar.anchor.finditer(text))
     if not found or (grammar.unless is not None and grammar.unless.search(text)):
         return []

@@ -14,7 +14,7 @@ CONTAINER_PREFIX_BYTES = 64
 
 _SLICE_BYTES = 1 << 20
 _ESCAPES = re.compile(
-    rb"(?:\x1b|\\u001b|\\x1b)(?:\[[0-?]*[ !#-+.-/-]*[@-~]|\][^\x07\x1b\n\r]*(?:\x07|\x1b\\)|[@-Z^_=>])"
+    rb"(?:\x1b|\\u001b)(?:\[[0-?]*[ !#-+.-/-]*[@-~]|\][^\x07\x1b\n\r]*(?:\x07|\x1b\\)|[@-Z^_=>])"
 )
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -111,6 +111,6 @@ def line_bounds(block: bytes, place: int, low: int = 0) -> tuple[int, int]:
 
 def without_escapes(block: bytes) -> bytes:
     """The bytes without terminal escape sequences and NUL bytes."""
-    if b"\x1b" in block or b"u001b" in block or b"\\x1b" in block:
+    if b"\x1b" in block or b"001b[" in block:
         block = _ESCAPES.sub(b"", block)
     return block.replace(b"\0", b"") if b"\0" in block else block

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_NUMBER = rb"[-+]?[\d.]|[-+]?nan|[-+]?inf"
+_NUMBER = rb"[-+]?\d|[-+]?nan|[-+]?inf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,20 @@ SIGNS = (
     _guarded(b"s | Loss: ", rb"(?:" + _NUMBER + rb")"),
     _guarded(b"it/s", rb"(?:[\],\s]|$)"),
     _guarded(b"s/it", rb"[\],\s]"),
-    Anchor(b"time per iteration ("),
-    Anchor(b"train_time:"),
-    Anchor(b", skipped="),
-    Anchor(b"SamplesPerSec="),
-    Anchor(b"Step Time :"),
-    Anchor(b"timing_s/"),
-    Anchor(b"train_step_timing"),
+    _guarded(b"time per iteration (", rb"m?s\):?\s*\d"),
+    _guarded(b"train_time:", rb"\d"),
+    _guarded(b", skipped=", rb"\d"),
     Anchor(b"flopwatch: {"),
     Anchor(b"throughput/"),
     Anchor(b"'dataset_"),
-    Anchor(b"avg_batch_cost:"),
     Anchor(b"- arguments -"),
-    Anchor(b"***** Running training"),
-    Anchor(b"model-parallel size"),
-    Anchor(b"Peak FLOPS"),
 )
 """The first signs of a trainer: every family shows one of them with its first row, or in its header."""
 
 ROW_ANCHORS = (
     Anchor(b"{'"),
+    Anchor(b"SamplesPerSec="),
+    Anchor(b"Step Time :"),
     _guarded(b"[step=", rb"\d"),
     _guarded(b"[batch=", rb"\d"),
     Anchor(b"'perf/"),

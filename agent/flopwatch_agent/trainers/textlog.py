@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from flopwatch_agent.trainers.barrows import BAR_ONLY, BarSampler
-from flopwatch_agent.trainers.bars import Bar, read_bars
+from flopwatch_agent.trainers.bars import Bar, counts_training, read_bars
 from flopwatch_agent.trainers.clocks import Stamp, read_stamp
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.families.catalogue import COMPANIONS, GRAMMARS, ROLLOUTS
@@ -28,6 +28,10 @@ from flopwatch_agent.trainers.userformat import UserFormat
 
 _MAX_LANES = 4_096
 _ZONE_STEP_SECONDS = 900.0
+_PROMISES = tuple(
+    text.encode()
+    for text in ("it/s", "s/it", *PROOFS, *dict.fromkeys(grammar.literal for grammar in GRAMMARS))
+)
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
 _SDK_PREFIX = "flopwatch: {"
 
@@ -72,8 +76,10 @@ class TextLog:
     def _search(self, block: bytes) -> int | None:
         """Where a trainer shows itself for the first time; the part before it is read again for headers."""
         for start, end in self._lines_of_interest(block, SIGNS, 0):
-            records = self._unframer.unframe(block[start:end])
-            if any(_proves(record.text) for record in records):
+            line = block[start:end]
+            if not (self._unframer.joining or line.startswith(b"{") or _promises(line)):
+                continue
+            if any(_proves(record.text) for record in self._unframer.unframe(line)):
                 self._armed = True
                 self._unframer = Unframer()
                 for kept in (*self._history.take(), block[:start]):
@@ -122,6 +128,8 @@ class TextLog:
 
     def _carry_label(self, block: bytes) -> None:
         """Keep the label of a line that goes on in the next block."""
+        if not block:
+            return
         if not block.endswith(b"\r"):
             self._after_return, self._label = False, b""
             return
@@ -160,8 +168,6 @@ class TextLog:
 
     def _handle(self, record: Record) -> None:
         text, engine = record.text, self._engine
-        if engine.book.open and record.lane == self._config_lane and engine.book.read(text):
-            return
         origin = Origin(stamp=_stamp(record), arrived_at_seconds=self._arrived, rank=record.rank)
         if _SDK_PREFIX in text and take_sdk_line(engine, text, origin):
             return
@@ -169,6 +175,9 @@ class TextLog:
         for bar in bars:
             engine.bar(bar)
         if self._rows(text, origin):
+            engine.book.close()
+            return
+        if engine.book.open and record.lane == self._config_lane and engine.book.read(text):
             return
         if bars:
             self._bar_rows(bars, text, origin)
@@ -238,6 +247,15 @@ def _stamp(record: Record) -> Stamp | None:
 
 def _proves(text: str) -> bool:
     """Whether the line can only be a trainer's."""
-    if any(proof in text for proof in PROOFS) or any(match(grammar, text) for grammar in GRAMMARS):
-        return True
-    return any(bar.training for bar in read_bars(text))
+    for proof in PROOFS:
+        if proof in text:
+            return True
+    for grammar in GRAMMARS:
+        if grammar.literal in text and match(grammar, text):
+            return True
+    return counts_training(text) and any(bar.training for bar in read_bars(text))
+
+
+def _promises(line: bytes) -> bool:
+    """Whether the line holds a literal that a row or a proof needs; cheaper than trying."""
+    return any(literal in line for literal in _PROMISES) or CONTAINER_LINE.match(line) is not None

@@ -7,6 +7,7 @@ from flopwatch_agent.trainers.numbers import NUMBER
 
 OLMO_CORE = Grammar(
     family="OLMo-core",
+    literal="[step=",
     anchor=anchor(r"\[step=(?P<step>[\d,]+)/(?P<total_steps>[\d,]+)(?:,[^\]]*)?\]"),
     block="indented",
     needs=("loss",),
@@ -27,6 +28,7 @@ OLMO_CORE = Grammar(
 
 OLMO = Grammar(
     family="OLMo",
+    literal="[step=",
     anchor=OLMO_CORE.anchor,
     block="indented",
     needs=("loss", "steps_per_second"),
@@ -42,6 +44,7 @@ OLMO = Grammar(
 
 COMPOSER = Grammar(
     family="Composer",
+    literal="[batch=",
     anchor=anchor(r"\[batch=(?P<step>\d+)/(?P<total_steps>\d+)\]:"),
     unless=anchor(r"\[Eval batch="),
     block="tabbed",
@@ -64,6 +67,7 @@ COMPOSER = Grammar(
 
 EASYLM = Grammar(
     family="EasyLM",
+    literal="'dataset_total_tokens'",
     anchor=anchor(r"\{(?=[^{}]*'dataset_total_tokens': )"),
     needs=("step", "loss"),
     fields=(

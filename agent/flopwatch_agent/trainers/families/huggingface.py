@@ -15,6 +15,7 @@ _LOSS_DICT = r"\{(?=[^{}]*'loss': ['\"]?NUM)"
 
 HUGGINGFACE = Grammar(
     family="HF Trainer",
+    literal="'loss': ",
     anchor=anchor(_LOSS_DICT),
     needs=("loss", "epoch"),
     unless=anchor(r"'dataset_|'train_runtime': [^}]*'train_loss'|'global_step/max_steps'|'train_speed\("),
@@ -39,6 +40,7 @@ HUGGINGFACE = Grammar(
 
 MS_SWIFT = Grammar(
     family="ms-swift",
+    literal="'loss': ",
     anchor=anchor(_LOSS_DICT),
     needs=("loss", "step"),
     fields=(
@@ -54,6 +56,7 @@ MS_SWIFT = Grammar(
 
 PADDLENLP = Grammar(
     family="PaddleNLP",
+    literal="interval_runtime",
     anchor=anchor(r"\bloss: (?P<loss>NUM), learning_rate: NUM, global_step: (?P<step>\d+)"),
     needs=("interval_seconds",),
     fields=(
@@ -66,6 +69,7 @@ PADDLENLP = Grammar(
 
 PADDLE_SPEED = Grammar(
     family="PaddleNLP",
+    literal="global step ",
     anchor=anchor(r"\bglobal step (?P<step>\d+), epoch: \d+,.*?\bloss: (?P<loss>NUM)"),
     needs=("seconds|steps_per_second",),
     fields=(

@@ -4,6 +4,7 @@ from flopwatch_agent.trainers.grammar import Grammar, anchor, number_field, suff
 
 MEGATRON = Grammar(
     family="Megatron-LM",
+    literal="time per iteration (",
     anchor=anchor(r"(?<!['\"`])\biteration\s+(?P<step>\d+)/\s*(?P<total_steps>\d+)\s*\|"),
     needs=("seconds",),
     fields=(
@@ -36,6 +37,7 @@ MEGATRON = Grammar(
 
 NANOTRON = Grammar(
     family="nanotron",
+    literal="elapsed_time_per_iteration_ms",
     anchor=anchor(r"\biteration: (?P<step>\d+) / (?P<total_steps>\d+) \|"),
     needs=("seconds",),
     fields=(
@@ -50,6 +52,7 @@ NANOTRON = Grammar(
 
 NEMO = Grammar(
     family="NeMo",
+    literal="train_step_timing",
     anchor=anchor(r"(?:Training epoch \d+, iteration \d+/\d+ \||\bEpoch \d+:)"),
     needs=("step", "seconds"),
     unless=anchor(r"Validation"),
@@ -67,6 +70,7 @@ NEMO = Grammar(
 
 DEEPSPEED_PIPELINE = Grammar(
     family="DeepSpeed",
+    literal="iter time (s)",
     anchor=anchor(r"\bsteps: (?P<step>\d+) loss: (?P<loss>NUM)\s"),
     needs=("seconds",),
     fields=(
@@ -77,6 +81,7 @@ DEEPSPEED_PIPELINE = Grammar(
 
 DEEPSPEED_STEP = Grammar(
     family="DeepSpeed",
+    literal=", skipped=",
     anchor=anchor(r"\bstep=(?P<step>\d+), skipped=(?P<skipped_total>\d+), lr="),
     order=("samples",),
     untimed_is_warm_up=True,
@@ -87,6 +92,7 @@ DEEPSPEED_STEP = Grammar(
 
 DEEPSPEED_TIMER = Grammar(
     family="DeepSpeed",
+    literal="SamplesPerSec=",
     anchor=anchor(r"\bglobal_step=(?P<step>\d+), RunningAvgSamplesPerSec="),
     needs=("samples_per_second",),
     fields=(number_field("samples_per_second", r"CurrSamplesPerSec="),),
@@ -98,6 +104,7 @@ DEEPSPEED_TIMER = Grammar(
 
 BRIDGE_COMPANION = Grammar(
     family="Megatron-Bridge",
+    literal="Step Time :",
     anchor=anchor(r"\bStep Time : (?P<seconds>NUM)s GPU utilization: (?P<tflops>NUM)MODEL_TFLOP/s/GPU"),
 )
 """Rank 0's half of a Megatron-Bridge step: it has no step number and completes the last rank's line."""

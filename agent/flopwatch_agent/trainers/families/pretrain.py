@@ -4,6 +4,7 @@ from flopwatch_agent.trainers.grammar import Grammar, anchor, duration_field, nu
 
 TORCHTITAN = Grammar(
     family="torchtitan",
+    literal="step:",
     anchor=anchor(r"(?<!validate )\bstep:\s*(?P<step>\d+)\s+loss:\s*(?P<loss>NUM)"),
     needs=("tokens_per_second_per_gpu",),
     fields=(
@@ -16,6 +17,7 @@ TORCHTITAN = Grammar(
 
 NANOGPT = Grammar(
     family="nanoGPT",
+    literal=": loss ",
     anchor=anchor(r"\biter (?P<step>\d+): loss (?P<loss>NUM), time (?P<seconds>NUM)ms"),
     units={"seconds": 1e-3},
     fields=(number_field("mfu", r"\bmfu ", "%", 1e-2),),
@@ -26,6 +28,7 @@ NANOGPT = Grammar(
 
 NANOCHAT = Grammar(
     family="nanochat",
+    literal="| loss: ",
     anchor=anchor(r"\bstep (?P<step>\d+)/(?P<total_steps>\d+) \([\d.]+%\) \| loss: (?P<loss>NUM)"),
     needs=("seconds",),
     fields=(
@@ -41,6 +44,7 @@ NANOCHAT = Grammar(
 
 LLM_C = Grammar(
     family="llm.c",
+    literal=" ms |",
     anchor=anchor(r"\bstep\s+(?P<step>\d+)/(?P<total_steps>\d+) \| (?:train )?loss (?P<loss>NUM)"),
     needs=("seconds",),
     fields=(
@@ -53,6 +57,7 @@ LLM_C = Grammar(
 
 MODDED_NANOGPT = Grammar(
     family="modded-nanogpt",
+    literal="train_time:",
     anchor=anchor(
         r"\bstep:(?P<step>\d+)/(?P<total_steps>\d+) (?:train_loss:(?P<loss>NUM) )?"
         r"train_time:(?P<elapsed_seconds>NUM)ms step_avg:"
@@ -64,6 +69,7 @@ MODDED_NANOGPT = Grammar(
 
 AUTOMODEL = Grammar(
     family="NeMo Automodel",
+    literal="| loss ",
     anchor=anchor(r"\bstep (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>NUM)"),
     unless=anchor(r"\[val\]"),
     needs=("tokens_per_second",),
@@ -79,6 +85,7 @@ AUTOMODEL = Grammar(
 
 PRIME_RL = Grammar(
     family="prime-rl",
+    literal="| Time: ",
     anchor=anchor(r"\bStep (?P<step>\d+) \| Time: (?P<seconds>NUM)s \|"),
     needs=("loss",),
     fields=(
@@ -92,6 +99,7 @@ PRIME_RL = Grammar(
 
 TORCHTUNE = Grammar(
     family="torchtune",
+    literal="| loss:",
     anchor=anchor(r"\bStep (?P<step>\d+) \| loss:(?P<loss>NUM)"),
     fields=(number_field("tokens_per_second_per_gpu", r"tokens_per_second_per_gpu:"),),
     order=(),
@@ -100,6 +108,7 @@ TORCHTUNE = Grammar(
 
 LITGPT = Grammar(
     family="LitGPT",
+    literal="iter time: ",
     anchor=anchor(r"\biter (?P<micro_steps>\d+) step (?P<step>\d+)(?: \| loss train:|: loss) (?P<loss>NUM)"),
     needs=("micro_iteration_time_s",),
     fields=(number_field("micro_iteration_time_s", r"iter time: ", " ?ms", 1e-3),),
@@ -109,6 +118,7 @@ LITGPT = Grammar(
 
 MAXTEXT = Grammar(
     family="MaxText",
+    literal="completed step: ",
     anchor=anchor(r"\bcompleted step: (?P<step>\d+), seconds: (?P<seconds>NUM)"),
     fields=(
         number_field("tflops", r"TFLOP/s(?:/device)?: "),
@@ -124,6 +134,7 @@ MAXTEXT = Grammar(
 
 FAIRSEQ = Grammar(
     family="fairseq",
+    literal="num_updates=",
     anchor=anchor(r"\bepoch \d+:\s+\d+ / \d+ loss=(?P<loss>NUM),"),
     needs=("step", "tokens_per_second", "tokens"),
     fields=(
@@ -135,6 +146,7 @@ FAIRSEQ = Grammar(
 
 FAIRSEQ_JSON = Grammar(
     family="fairseq",
+    literal='"num_updates"',
     anchor=anchor(r"\{\"epoch\": \d+, \"update\": "),
     needs=("step", "tokens_per_second", "tokens"),
     fields=(
@@ -147,6 +159,7 @@ FAIRSEQ_JSON = Grammar(
 
 LEVANTER = Grammar(
     family="Levanter",
+    literal="Progress on:train",
     anchor=anchor(r"Progress on:train\s"),
     needs=("step", "bar_seconds"),
     fields=(
@@ -161,6 +174,7 @@ LEVANTER = Grammar(
 
 XTUNER = Grammar(
     family="XTuner",
+    literal="(train)",
     anchor=anchor(r"\b(?:Iter|Epoch)\(train\)\s+(?:\[\d+\])?\[\s*(?P<step>\d+)/(?P<total_steps>\d+)\]"),
     needs=("seconds",),
     fields=(
@@ -173,6 +187,7 @@ XTUNER = Grammar(
 
 XTUNER_ENGINE = Grammar(
     family="XTuner",
+    literal="[XTuner]",
     anchor=anchor(r"\[XTuner\].*?\bStep (?P<step>\d+)/(?P<total_steps>\d+)\b"),
     needs=("seconds", "loss"),
     fields=(
@@ -186,6 +201,7 @@ XTUNER_ENGINE = Grammar(
 
 INTERNEVO = Grammar(
     family="InternEvo",
+    literal="tgs (tokens",
     anchor=anchor(r"(?:\btflops=(?P<tflops>NUM) )?\bstep=(?P<step>\d+) loss=(?P<loss>NUM) "),
     needs=("tokens_per_second_per_gpu", "total_tokens"),
     fields=(

@@ -7,6 +7,7 @@ from flopwatch_agent.trainers.numbers import NUMBER
 
 VERL = Grammar(
     family="veRL",
+    literal="timing_s/step:",
     anchor=anchor(r"\bstep:(?P<step>\d+) - (?=.*\btiming_s/step:)"),
     needs=("seconds",),
     fields=(
@@ -32,6 +33,7 @@ def _key(quantity: str, key: str) -> Field:
 
 OPENRLHF = Grammar(
     family="OpenRLHF",
+    literal="Global step ",
     anchor=anchor(r"Global step (?P<step>\d+): \{"),
     needs=("loss",),
     fields=(
@@ -48,6 +50,7 @@ OPENRLHF = Grammar(
 
 SLIME = Grammar(
     family="slime",
+    literal=": {'train/",
     anchor=anchor(r"\bstep (?P<step>\d+): \{'train/"),
     needs=("loss",),
     fields=(_key("loss", "train/loss"),),
@@ -60,6 +63,7 @@ SLIME = Grammar(
 
 SLIME_ROLLOUT = Grammar(
     family="slime",
+    literal="perf ",
     anchor=anchor(r"\bperf (?P<rollout>\d+): \{'"),
     needs=("step_time_s",),
     fields=(
@@ -74,6 +78,7 @@ SLIME_ROLLOUT = Grammar(
 
 TRL_GENERATION = Grammar(
     family="TRL",
+    literal="'step_time'",
     anchor=anchor(r"\{(?=[^{}]*'loss': ['\"]?NUM)"),
     needs=("loss", "seconds"),
     fields=(
