@@ -118,10 +118,15 @@ def _of_store(stats: StoreStats) -> Iterator[Metric]:
         "Times the store was opened anew after an error",
         value=stats.reopened,
     )
+    yield GaugeMetricFamily(
+        "flopwatch_collector_store_problems",
+        "Things found wrong with the data folder; the log says which",
+        value=len(stats.problems),
+    )
     if stats.last_commit_seconds is not None:
         yield GaugeMetricFamily(
-            "flopwatch_collector_store_last_commit_seconds",
-            "Duration of the newest commit",
+            "flopwatch_collector_store_last_commit_timestamp_seconds",
+            "When the newest commit was",
             value=stats.last_commit_seconds,
         )
 
