@@ -112,7 +112,7 @@ def decode(body: bytes) -> Batch:
 
 
 def check(batch: Batch) -> None:
-    """Refuse numbers that no column can hold: times beyond the year 3000, integers beyond 62 bits.
+    """Refuse numbers that mean nothing: times beyond the year 3000, integers beyond 62 bits, shares beyond 1.
 
     Raises:
         MalformedBatch: such a number, with its field.
@@ -121,6 +121,12 @@ def check(batch: Batch) -> None:
         if not 0.0 <= seconds <= LATEST_TIME_SECONDS:
             raise MalformedBatch(
                 FieldError(field=field, value=f"{seconds!r}", allowed="epoch seconds from 1970 to 3000")
+            )
+    for lease in batch.leases:
+        if not 0.0 < lease.share_ratio <= 1.0:
+            share = f"{lease.share_ratio!r}"
+            raise MalformedBatch(
+                FieldError(field="leases.share_ratio", value=share, allowed="above 0, at most 1")
             )
     for field, value in _integers(batch):
         if abs(value) > LARGEST_INTEGER:

@@ -69,8 +69,11 @@ class Jobs:
         return number
 
     def _doubt(self, number: int, seen: Seen, asked: Claim) -> None:
-        """Say so when other nodes must have parts of this job that nothing joins with it."""
+        """Say so when a declared target is no ratio, or other nodes have parts that nothing joins with this one."""
         world, here = seen.job.world_size, max(len(seen.job.ranks), len(seen.gpus))
+        if seen.job.mfu_target_ratio is not None and _target(seen.job) is None:
+            text = f"The job declares an MFU target of {seen.job.mfu_target_ratio:g}; allowed: above 0, at most 1"
+            self.add_finding(number, "wrong_target", text, {"value": seen.job.mfu_target_ratio})
         if asked.shared or world is None or not here < world or not here:
             return
         self.add_finding(
@@ -277,11 +280,17 @@ def with_sighting(job: JobRecord, place: Place, seen: Seen) -> JobRecord:
         kind=job.kind if new.kind == "unknown" else new.kind,
         master=new.master or job.master,
         world_size=new.world_size or job.world_size,
-        target_ratio=job.target_ratio if new.mfu_target_ratio is None else new.mfu_target_ratio,
+        target_ratio=_target(new) or job.target_ratio,
         owner_contact=new.owner_contact or job.owner_contact,
         runs=joined_runs(job.runs, new.run),
     )
     return with_part(described, _part(part_of(job, place.node, new.ref), place, seen))
+
+
+def _target(sighting: JobSighting) -> float | None:
+    """The target the job declares; one that is no ratio is none."""
+    ratio = sighting.mfu_target_ratio
+    return ratio if ratio is not None and 0.0 < ratio <= 1.0 else None
 
 
 def _part(old: JobPart | None, place: Place, seen: Seen) -> JobPart:

@@ -76,6 +76,8 @@ class Leases:
             self._put(replace(lease, end_seconds=float(int(max(time, lease.start_seconds)))))
 
     def _put(self, lease: LeaseRecord) -> None:
+        if lease.end_seconds is not None and lease.end_seconds < lease.start_seconds:
+            lease = replace(lease, end_seconds=lease.start_seconds)
         if self._table.records.get(lease.lease_id) != lease:
             self._table.put(lease.lease_id, lease)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from flopwatch.wire import Batch
-from flopwatch_collector.ingest.place import Place, clock_offset
+from flopwatch_collector.ingest.place import OLDEST_SECONDS, Place, clock_offset
 from flopwatch_collector.ingest.table import TOUCH_SECONDS, Table, next_number
 from flopwatch_collector.model import Node
 
@@ -27,7 +27,7 @@ class Nodes:
             node=next_number(self._table) if number is None else number,
             node_name=batch.node,
             time_seconds=time,
-            first_seconds=max(min(first + offset, time), 0.0),
+            first_seconds=max(min(first + offset, time), time - OLDEST_SECONDS, 0.0),
             received_seconds=received_at,
             offset_seconds=offset,
             interval_seconds=batch.interval_seconds,

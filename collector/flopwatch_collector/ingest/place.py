@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 SKEW_SECONDS = 2.0
+OLDEST_SECONDS = 400 * 86_400.0
+"""Nothing is spooled for so long: a time further back is that of a clock that is not set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +29,11 @@ class Place:
         return min(seconds + self.offset_seconds, self.latest_seconds)
 
     @property
+    def earliest_seconds(self) -> float:
+        """No event of the batch can be earlier."""
+        return max(0.0, self.time_seconds - OLDEST_SECONDS)
+
+    @property
     def latest_seconds(self) -> float:
         """No event of the batch can be later."""
         return self.received_seconds + SKEW_SECONDS
@@ -35,11 +42,13 @@ class Place:
 def clock_offset(sampled_at: float, received_at: float, sent_at: float | None) -> float:
     """What to add to a node's times, in seconds; 0 when its clock is right within two seconds.
 
-    Measured from the time of sending; without it only a sample from the future shows a wrong clock.
+    Measured from the time of sending; without it only a sample from the future, or from long before anything
+    could have been spooled, shows a wrong clock.
     """
     offset = 0.0 if sent_at is None else received_at - sent_at
     if abs(offset) <= SKEW_SECONDS:
         offset = 0.0
-    if sampled_at + offset > received_at + SKEW_SECONDS:
+    late = received_at - (sampled_at + offset)
+    if late < -SKEW_SECONDS or late > OLDEST_SECONDS:
         offset = received_at - sampled_at
     return offset

@@ -12,6 +12,7 @@ from flopwatch_collector.ingest.decode import LARGEST_INTEGER, FieldError, Malfo
 from flopwatch_collector.ingest.place import Place
 from flopwatch_collector.model import GPU_METRICS, NO_JOB, NODE_COLUMNS, PHASE_KINDS, PORT_COLUMNS, Columns
 
+LONGEST_INTERVAL_SECONDS = 86_400.0
 _NODE_METRICS = NODE_COLUMNS[2:]
 _PORT_NUMBERS = PORT_COLUMNS[4:]
 
@@ -25,7 +26,7 @@ def gpu_rows(
     table = _numbers(samples, ("interval_seconds", *GPU_METRICS), "gpu_samples")
     numbers = np.array([gpus[sample.gpu] or 0 for sample in samples], dtype=np.int64)
     intervals = table[0]
-    intervals[np.isnan(intervals)] = place.interval_seconds
+    intervals[~((intervals > 0.0) & (intervals <= LONGEST_INTERVAL_SECONDS))] = place.interval_seconds
     columns: Columns = {
         "ts": _times([sample.time_seconds for sample in samples], place),
         "gpu": numbers,
@@ -74,10 +75,11 @@ def phase_rows(
     """``PHASE_COLUMNS`` of phases."""
     if not phases:
         return {}
+    begins = _times([phase.begin_seconds for phase in phases], place)
     ends = [np.nan if phase.end_seconds is None else phase.end_seconds for phase in phases]
     return {
-        "ts": _times([phase.begin_seconds for phase in phases], place),
-        "end": _times(ends, place),
+        "ts": begins,
+        "end": np.maximum(_times(ends, place), begins),
         "job": np.array([jobs[phase.job] for phase in phases], dtype=np.int64),
         "launch": np.array([launch(phase) for phase in phases], dtype=np.int64),
         "kind": np.array([PHASE_KINDS.index(phase.kind) for phase in phases], dtype=np.int64),
@@ -126,7 +128,7 @@ def _too_large(field: str) -> MalformedBatch:
 def _times(seconds: Sequence[float], place: Place) -> npt.NDArray[np.float64]:
     """Event times on the collector's clock; none is later than the batch's arrival."""
     times = np.array(seconds, dtype=np.float64) + place.offset_seconds
-    return np.clip(times, 0.0, place.latest_seconds)
+    return np.clip(times, place.earliest_seconds, place.latest_seconds)
 
 
 def _texts(values: Sequence[str | None]) -> npt.NDArray[Any]:

@@ -77,7 +77,7 @@ def _columns(
     read = attrgetter(*_MEASURES)
     measures = np.array([read(record) for record in records], dtype=np.float64).T
     return {
-        "ts": np.clip(ends, 0.0, place.latest_seconds),
+        "ts": np.clip(ends, place.earliest_seconds, place.latest_seconds),
         "job": np.array([jobs[record.job] for record in records], dtype=np.int64),
         "node": np.full(len(records), place.node, dtype=np.int64),
         "source": np.array([SOURCE_KINDS.index(record.source) for record in records], dtype=np.int64),

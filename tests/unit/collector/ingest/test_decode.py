@@ -26,6 +26,8 @@ PLAIN = {
     "agent_version": "1",
 }
 
+LEASE = {"lease_id": "1", "job": "j", "gpus": [], "source": "prolog", "start_seconds": NOW}
+
 
 def body(**changes: object) -> bytes:
     return json.dumps({**PLAIN, **changes}).encode()
@@ -88,6 +90,12 @@ def test_another_version_is_refused_by_name_even_when_other_fields_are_unknown_t
             "epoch seconds from 1970 to 3000",
         ),
         (body(sequence=2**63), "sequence", "an integer beyond 62 bits", "at most 2**62"),
+        (
+            body(leases=[{**LEASE, "share_ratio": 50}]),
+            "leases.share_ratio",
+            "50.0",
+            "above 0, at most 1",
+        ),
         (b"[]", "body", "array", "object"),
     ],
 )

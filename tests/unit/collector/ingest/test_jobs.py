@@ -286,3 +286,16 @@ def test_a_finding_of_a_code_is_kept_once_the_newest() -> None:
     )
 
     assert jobs(fleet)[0].findings == (("shared_log", "new", {}),)
+
+
+def test_a_declared_target_that_is_no_ratio_is_a_finding_and_no_target() -> None:
+    fleet = directory()
+
+    take(
+        fleet,
+        batch(jobs=(slurm(mfu_target_ratio=0.4),)),
+        batch(at=NOW + 1, jobs=(slurm(mfu_target_ratio=45.0),)),
+    )
+
+    assert jobs(fleet)[0].target_ratio == 0.4
+    assert [finding[0] for finding in jobs(fleet)[0].findings] == ["wrong_target"]

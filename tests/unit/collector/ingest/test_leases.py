@@ -92,3 +92,13 @@ def test_a_schedulers_own_lease_takes_the_place_of_a_derived_one() -> None:
     found = leases(batch(gpus=TWO, jobs=(job,)), batch(at=NOW + 10, jobs=(job,), leases=(told,)))
 
     assert [lease.lease_id for lease in found if lease.end_seconds is None] == ["77@1:1"]
+
+
+def test_a_lease_never_ends_before_it_began() -> None:
+    told = wire.Lease(
+        lease_id="7", job="j", gpus=("A",), source="prolog", start_seconds=NOW, end_seconds=NOW - 60
+    )
+
+    (lease,) = leases(batch(gpus=TWO, leases=(told,)))
+
+    assert lease.end_seconds == lease.start_seconds

@@ -17,6 +17,7 @@ EIGHT_HOURS = 8 * 3600.0
         pytest.param(1000.0, 1000.0 + EIGHT_HOURS, 1000.0, EIGHT_HOURS, id="eight hours behind"),
         pytest.param(1000.0, 1000.0 + EIGHT_HOURS, None, 0.0, id="old, and no time of sending"),
         pytest.param(5000.0, 1000.0, None, -4000.0, id="from the future, and no time of sending"),
+        pytest.param(60.0, 1.8e9, None, 1.8e9 - 60.0, id="a clock that is not set, and no time of sending"),
         pytest.param(5000.0, 1000.0, 1000.0, -4000.0, id="sampled after it was sent"),
     ],
 )

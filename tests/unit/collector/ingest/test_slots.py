@@ -162,6 +162,14 @@ def test_samples_of_a_retired_card_or_a_mig_parent_are_left_out() -> None:
     assert len(gpus(fleet)) == 2
 
 
+def test_a_sample_of_1970_does_not_begin_capacity_there() -> None:
+    fleet = directory()
+
+    take(fleet, batch(gpus=(device("A"),), gpu_samples=(sample("A", 5.0), sample("A", NOW))))
+
+    assert gpus(fleet)[0].from_seconds == NOW - 400 * 86_400
+
+
 def test_numbers_and_tenures_survive_a_restart() -> None:
     control = MemoryControl()
     before = Directory(control, lambda: NOW)
