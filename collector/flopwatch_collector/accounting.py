@@ -110,6 +110,8 @@ class Accounting:
         kept = self._history.ledger(start, min(end, edge)) if edge else joined([])
         inside = (provisional["ts"] >= start) & (provisional["ts"] < end)
         rows = joined([kept, take(provisional, inside)])
+        if cluster is None and job is None:
+            return rows
         chosen = np.ones(rows["ts"].size, dtype=np.bool_)
         if cluster is not None:
             nodes = [node.number for node in self._fleet.state().nodes.values() if node.cluster == cluster]

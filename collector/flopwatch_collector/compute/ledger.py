@@ -352,7 +352,10 @@ def joined(parts: list[Columns]) -> Columns:
     if not parts:
         return empty_rows()
     names = ("ts", *INTEGER_COLUMNS)
+    filled = [part for part in parts if part["ts"].size] or parts[:1]
     return {
-        name: np.concatenate([part[name] for part in parts]).astype(np.float64 if name == "ts" else np.int64)
+        name: np.concatenate([part[name] for part in filled]).astype(
+            np.float64 if name == "ts" else np.int64, copy=False
+        )
         for name in names
     }

@@ -54,6 +54,7 @@ def fleet_of(
     recent = _recent(sources, moment, found)
     told = rollups.comparable(rollups.told_only(recent, found))
     target = target_ratio(rows)
+    hourly = _hourly_waste(today)
     return Fleet(
         status=status,
         range_seconds=moment.asked.seconds,
@@ -65,8 +66,8 @@ def fleet_of(
         ),
         mfu=Tile(value=rollup.fleet_ratio(told), reference=target, spark=_spark(course.columns["mfu"])),
         mfu_coverage_ratio=rollup.coverage(recent),
-        waste=_waste_tile(today, ledger),
-        waste_money=_money_tile(sources, today, ledger),
+        waste=_waste_tile(today, ledger, hourly),
+        waste_money=_money_tile(sources, today, ledger, hourly),
         waste_money_per_day=_per_day(sources, today, moment.now),
         alerts_by_severity=alerts.by_severity(active),
         ledger_today=ledger,
@@ -148,8 +149,7 @@ def _spark(values: tuple[float | None, ...]) -> tuple[float | None, ...]:
     return values[:: max(1, -(-len(values) // SPARK_POINTS))]
 
 
-def _waste_tile(today: Today, ledger: Ledger) -> Tile:
-    hourly = _hourly_waste(today)
+def _waste_tile(today: Today, ledger: Ledger, hourly: list[int]) -> Tile:
     return Tile(
         value=ledger.waste_gpu_milliseconds / HOUR_MILLISECONDS,
         reference=wasted(today.before) / HOUR_MILLISECONDS if today.before["ts"].size else None,
@@ -157,10 +157,13 @@ def _waste_tile(today: Today, ledger: Ledger) -> Tile:
     )
 
 
-def _money_tile(sources: Sources, today: Today, ledger: Ledger) -> Tile:
-    hourly = [money_of(amount, sources.price) for amount in _hourly_waste(today)]
+def _money_tile(sources: Sources, today: Today, ledger: Ledger, hourly: list[int]) -> Tile:
     before = money_of(wasted(today.before), sources.price) if today.before["ts"].size else None
-    return Tile(value=ledger.waste_money, reference=before, spark=tuple(hourly))
+    return Tile(
+        value=ledger.waste_money,
+        reference=before,
+        spark=tuple(money_of(amount, sources.price) for amount in hourly),
+    )
 
 
 def wasted(rows: Columns) -> int:
@@ -170,9 +173,10 @@ def wasted(rows: Columns) -> int:
 
 def _hourly_waste(today: Today) -> list[int]:
     """Wasted GPU milliseconds of every hour of today."""
-    rows = take(today.rows, is_waste(today.rows))
     if not today.rows["ts"].size:
         return []
+    wasting = is_waste(today.rows)
+    rows = {name: today.rows[name][wasting] for name in ("ts", "gpu_milliseconds")}
     hours = ((rows["ts"] - today.start_seconds) // 3_600.0).astype(np.int64)
     count = int((today.rows["ts"].max() - today.start_seconds) // 3_600.0) + 1
     totals = np.zeros(count, dtype=np.int64)
@@ -184,9 +188,9 @@ def _per_day(sources: Sources, today: Today, now: float) -> float | None:
     """What the waste of the last 24 hours cost; where less is known, at that rate for a day."""
     if sources.price is None:
         return None
-    windows = np.union1d(today.rows["ts"], today.after["ts"])
-    if not windows.size:
-        return None
-    known_seconds = min(DAY_SECONDS, now - float(windows[0]))
+    first = min(
+        (float(rows["ts"].min()) for rows in (today.rows, today.after) if rows["ts"].size), default=now
+    )
+    known_seconds = min(DAY_SECONDS, now - first)
     amount = money_of(wasted(today.rows) + wasted(today.after), sources.price)
     return None if amount is None or known_seconds <= 0 else amount * DAY_SECONDS / known_seconds

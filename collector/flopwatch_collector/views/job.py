@@ -1,22 +1,18 @@
 """The Job page: its row, its courses, its ledger, its sessions and nodes, and the arithmetic of its MFU."""
 
-import numpy as np
-
-from flopwatch.query import FindingInfo, Job, SessionInfo, Status, Stretch
-from flopwatch_collector.compute.buckets import BUCKETS, CODE, WINDOW_SECONDS
-from flopwatch_collector.compute.classes import CLASS_OF, to_answer
+from flopwatch.query import FindingInfo, Job, SessionInfo, Status
+from flopwatch_collector.compute.classes import to_answer
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import arithmetic
 from flopwatch_collector.compute.timeline import JobTimeline
-from flopwatch_collector.model import Columns, JobRecord
+from flopwatch_collector.model import JobRecord
 from flopwatch_collector.views import alerts, jobs, rollups
 from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
 from flopwatch_collector.views.marks import marks_of
 from flopwatch_collector.views.nodes import nodes_of_job, signals_by_job
 from flopwatch_collector.views.present import Present
 from flopwatch_collector.views.sources import Moment, Sources
-
-MOST_STRETCHES = 400
+from flopwatch_collector.views.strip import strip_of
 
 
 def job_of(sources: Sources, present: Present, moment: Moment, status: Status, number: int) -> Job:
@@ -27,7 +23,7 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
     rolled = sources.accounting.job_rollups(moment.start, moment.now, [number], hourly=moment.hourly)
     told = rollups.told_only(rolled, {number: job})
     made = jobs.JobTables(
-        rollups=rollups.by_job(told), ledger=rollups.by_job(ledger), nodes=signals_by_job(moment.state)
+        rollups=rollups.by_job(told), ledger=jobs.ledger_by_job(ledger), nodes=signals_by_job(moment.state)
     )
     timeline = sources.accounting.timeline(number, moment.start, moment.now, moment.now)
     active = alerts.of_job(sources.alerts.active(), record.job_id)
@@ -43,7 +39,7 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
         sessions=sessions_of(record, timeline),
         nodes=nodes_of_job(moment.state, record, moment.now),
         marks=marks_of(sources, moment, record, timeline, (*active, *history)),
-        strip=strip_of(sources, moment, number, ledger),
+        strip=strip_of(sources, moment, number, timeline, ledger),
         shape=job.basis.run.shape or {},
         shape_origin=job.basis.run.shape_origin,
         arithmetic=arithmetic(job.figure),
@@ -82,51 +78,5 @@ def sessions_of(record: JobRecord, timeline: JobTimeline | None) -> tuple[Sessio
                 steps=int(own["steps_covered"].sum()),
                 lost_steps=timeline.lost_steps(session.number),
             )
-        )
-    return tuple(result)
-
-
-def strip_of(sources: Sources, moment: Moment, number: int, ledger: Columns) -> tuple[Stretch, ...]:
-    """The buckets the job was in; of a job that reports no steps, the largest of every window."""
-    exact = sources.accounting.stretches_of(number, moment.start, moment.now, moment.now)
-    return coarser(exact, moment.start, moment.now) if exact else _by_window(ledger, moment.now)
-
-
-def coarser(strip: tuple[Stretch, ...], start: float, end: float) -> tuple[Stretch, ...]:
-    """A strip of many short stretches as one of equal cells, each what most of its time was."""
-    if len(strip) <= MOST_STRETCHES:
-        return strip
-    edges = np.linspace(max(start, strip[0].start_seconds), end, MOST_STRETCHES + 1)
-    spent = np.zeros((len(BUCKETS), MOST_STRETCHES))
-    for stretch in strip:
-        inside = np.diff(np.clip(edges, stretch.start_seconds, stretch.end_seconds))
-        spent[CODE[stretch.bucket]] += inside
-    codes, seen = spent.argmax(axis=0), spent.sum(axis=0) > 0
-    first = np.flatnonzero(seen & np.concatenate(([True], (np.diff(codes) != 0) | ~seen[:-1])))
-    result = []
-    for cell in first.tolist():
-        last = cell
-        while last + 1 < MOST_STRETCHES and seen[last + 1] and codes[last + 1] == codes[cell]:
-            last += 1
-        bucket = BUCKETS[int(codes[cell])]
-        begin, until = float(edges[cell]), float(edges[last + 1])
-        result.append(
-            Stretch(start_seconds=begin, end_seconds=until, bucket=bucket, ledger_class=CLASS_OF[bucket])
-        )
-    return tuple(result)
-
-
-def _by_window(ledger: Columns, now: float) -> tuple[Stretch, ...]:
-    result: list[Stretch] = []
-    for window in np.unique(ledger["ts"]).tolist():
-        rows = take(ledger, ledger["ts"] == window)
-        totals = np.zeros(len(BUCKETS), dtype=np.int64)
-        np.add.at(totals, rows["bucket"], rows["gpu_milliseconds"])
-        bucket = BUCKETS[int(totals.argmax())]
-        begin, end = window, min(window + WINDOW_SECONDS, now)
-        if result and result[-1].bucket == bucket and window - result[-1].end_seconds < 1.0:
-            begin = result.pop().start_seconds
-        result.append(
-            Stretch(start_seconds=begin, end_seconds=end, bucket=bucket, ledger_class=CLASS_OF[bucket])
         )
     return tuple(result)

@@ -7,7 +7,7 @@ import numpy as np
 
 from flopwatch.query import Cause, JobRow, Jobs, JobState, Status
 from flopwatch_collector.compute import rollup
-from flopwatch_collector.compute.buckets import empty_rows
+from flopwatch_collector.compute.buckets import BUCKETS, REASONS, empty_rows
 from flopwatch_collector.compute.cause import NodeSignal, Signals, likely_cause
 from flopwatch_collector.compute.classes import by_class, is_waste, money_of
 from flopwatch_collector.compute.layout import take
@@ -57,10 +57,30 @@ def tables(sources: Sources, moment: Moment, found: Mapping[int, JobNow], ledger
     """Rollups of the range and the given ledger rows, by job."""
     rows = sources.accounting.job_rollups(moment.start, moment.now, hourly=moment.hourly)
     rows = rollups.told_only(rows, found)
-    waste = take(ledger, ledger["job"] > 0)
     return JobTables(
-        rollups=rollups.by_job(rows), ledger=rollups.by_job(waste), nodes=signals_by_job(moment.state)
+        rollups=rollups.by_job(rows), ledger=ledger_by_job(ledger), nodes=signals_by_job(moment.state)
     )
+
+
+def ledger_by_job(ledger: Columns) -> dict[int, Columns]:
+    """GPU milliseconds by bucket and reason of every job, whatever the node and time."""
+    width = len(BUCKETS) * len(REASONS)
+    present = np.flatnonzero(np.bincount(ledger["job"], minlength=1))
+    place = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int64)
+    place[present] = np.arange(present.size)
+    keys = place[ledger["job"]] * width + ledger["bucket"] * len(REASONS) + ledger["reason"]
+    totals = np.zeros(present.size * width, dtype=np.int64)
+    np.add.at(totals, keys, ledger["gpu_milliseconds"])
+    result = {}
+    for number, amounts in zip(present.tolist(), totals.reshape(-1, width), strict=True):
+        kinds = np.flatnonzero(amounts)
+        if number > 0:
+            result[number] = {
+                "bucket": kinds // len(REASONS),
+                "reason": kinds % len(REASONS),
+                "gpu_milliseconds": amounts[kinds],
+            }
+    return result
 
 
 def job_rows(sources: Sources, moment: Moment, found: Mapping[int, JobNow], made: JobTables) -> list[JobRow]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 KEPT_ANSWERS = 64
+MOST_MADE_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,16 @@ class Memo:
         self._fresh_seconds = fresh_seconds
         self._oldest_seconds = oldest_seconds
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._asked: dict[Hashable, float] = {}
+        self._makers: dict[Hashable, Callable[[], Any]] = {}
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def get(self, question: Hashable, generation: int, now: float, make: Callable[[], T]) -> T:
         """The kept answer, or the one that ``make`` gives; made once however many ask at the same time."""
         with self._lock:
+            self._asked[question] = now
+            self._makers[question] = make
             making = self._making.setdefault(question, threading.Lock())
         with making:
             kept = self._kept.get(question)
@@ -43,6 +48,25 @@ class Memo:
                 self._keep(question, kept)
             value: T = kept.value
             return value
+
+    def again(self, generation: int, now: float, asked_within_seconds: float) -> int:
+        """Make answers anew that were asked lately and are no longer good, before the next reader waits for them.
+
+        Returns how many.
+        """
+        with self._lock:
+            wanted = [
+                (question, self._makers[question])
+                for question, asked in self._asked.items()
+                if now - asked <= asked_within_seconds and question in self._makers
+            ]
+        made = 0
+        for question, make in wanted[-MOST_MADE_AHEAD:]:
+            kept = self._kept.get(question)
+            if kept is None or kept.generation != generation:
+                self._keep(question, _Kept(generation, now, make()))
+                made += 1
+        return made
 
     def _good(self, kept: _Kept, generation: int, now: float) -> bool:
         age = now - kept.made_seconds
@@ -56,4 +80,5 @@ class Memo:
             self._kept.move_to_end(question)
             while len(self._kept) > KEPT_ANSWERS:
                 oldest, _ = self._kept.popitem(last=False)
-                self._making.pop(oldest, None)
+                for table in (self._making, self._asked, self._makers):
+                    table.pop(oldest, None)

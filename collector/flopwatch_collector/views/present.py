@@ -65,7 +65,7 @@ class Present:
         figures = self._sources.accounting.figures(moment.now)
         _, newest = self._sources.accounting.newest()
         leases = leases_by_job(moment.state)
-        held = held_since(self._held_rows(moment.now), newest.ledger)
+        held = self._held(newest.ledger, moment.now)
         result = {}
         for number in numbers:
             record = moment.state.jobs[number]
@@ -83,9 +83,12 @@ class Present:
             )
         return result
 
-    def _held_rows(self, now: float) -> Columns:
+    def _held(self, newest: Columns, now: float) -> Mapping[int, float]:
+        """Jobs that hold all their GPUs without work now: since which time."""
         start = (now - HELD_LOOKBACK_SECONDS) // 3_600.0 * 3_600.0
-        return self._sources.accounting.ledger_rows(start, now)
+        numbers = wholly_held(newest)
+        older = self._sources.accounting.ledger_rows(start, now) if numbers else newest
+        return {number: begin_of_held(take(older, older["job"] == number)) for number in numbers}
 
     def _figure(self, record: JobRecord, basis: JobBasis, known: MfuFigure | None, now: float) -> MfuFigure:
         if record.end_seconds is None:
@@ -113,33 +116,15 @@ def job_basis(state: FleetState, record: JobRecord, leases: Iterable[LeaseRecord
     return basis_of(run, devices_of(record, run, own, state.gpus), shared=shared)
 
 
-def held_since(older: Columns, newest: Columns) -> Mapping[int, float]:
-    """Jobs that hold all their GPUs without work now: since which time, window by window backwards."""
-    if not newest["ts"].size:
-        return {}
-    last = float(newest["ts"].max())
-    result = {}
-    recent = take(newest, newest["ts"] >= last - WINDOW_SECONDS)
-    for number in _wholly_held(recent):
-        rows = take(older, older["job"] == number)
-        result[number] = _begin_of_held(rows)
-    return result
-
-
-def _wholly_held(rows: Columns) -> list[int]:
+def wholly_held(rows: Columns) -> list[int]:
     """Jobs of which the newest window has nothing but held time."""
-    jobs, last = np.unique(rows["job"]), rows["ts"].max(initial=0.0)
-    found = []
-    for number in jobs[jobs > 0].tolist():
-        own = rows["job"] == number
-        newest = own & (rows["ts"] == last)
-        chosen = newest if newest.any() else own
-        if np.isin(rows["bucket"][chosen], HELD_CODES).all():
-            found.append(int(number))
-    return found
+    newest = take(rows, rows["ts"] == rows["ts"].max(initial=0.0))
+    held = np.isin(newest["bucket"], HELD_CODES)
+    working = np.unique(newest["job"][~held])
+    return [int(number) for number in np.setdiff1d(newest["job"][held], working) if number > 0]
 
 
-def _begin_of_held(rows: Columns) -> float:
+def begin_of_held(rows: Columns) -> float:
     """When the newest unbroken stretch of nothing but held time began, within a window's precision."""
     windows = np.unique(rows["ts"])[::-1]
     begin = float(windows[0]) if windows.size else 0.0

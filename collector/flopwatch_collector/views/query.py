@@ -1,7 +1,9 @@
 """``CollectorQuery``: the answers of the Query port, made from the collector's parts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import TypeVar
 
 from flopwatch.query import Alerts, Day, Fleet, Job, Jobs, Range, Status
 from flopwatch_collector.accounting import Accounting
@@ -19,8 +21,12 @@ from flopwatch_collector.views.present import Present
 from flopwatch_collector.views.sources import Moment, Sources
 from flopwatch_collector.views.status import status_of
 
+ASKED_LATELY_SECONDS = 30.0
+NEWEST_DAYS = 2
 DAYS_SECONDS = 60.0
-"""The last 90 days are read again after this long; today's own bar is always the ledger's."""
+"""The newest days are read again after this long; today's own bar is always the ledger's."""
+OLDER_DAYS_SECONDS = 600.0
+T = TypeVar("T")
 
 
 class CollectorQuery:
@@ -43,49 +49,59 @@ class CollectorQuery:
         self._clock = clock
         self._memo = memo or Memo()
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
+        self._older_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
 
     def status(self) -> Status:
         """The frame of every page."""
         moment = self._moment(Range())
-        return self._memo.get("status", self.generation(moment), moment.now, lambda: self._status(moment))
+        return self._memo.get("status", moment.state.generation, moment.now, lambda: self._status(moment))
 
     def fleet(self, asked: Range) -> Fleet:
         """The Fleet page."""
-        moment = self._moment(asked)
 
         def make() -> Fleet:
+            moment = self._moment(asked)
             days = self._past(moment)
-            return fleet_view.fleet_of(self._sources, self._present, moment, self._status(moment), days)
+            return fleet_view.fleet_of(self._sources, self._present, moment, self.status(), days)
 
-        return self._memo.get(("fleet", asked), self.generation(moment), moment.now, make)
+        page = self._kept(("fleet", asked), make)
+        return replace(page, status=self.status())
 
     def jobs(self, asked: Range) -> Jobs:
         """All running jobs and those that ended within the range."""
-        moment = self._moment(asked)
 
         def make() -> Jobs:
-            return jobs_view.jobs_of(self._sources, self._present, moment, self._status(moment))
+            return jobs_view.jobs_of(self._sources, self._present, self._moment(asked), self.status())
 
-        return self._memo.get(("jobs", asked), self.generation(moment), moment.now, make)
+        page = self._kept(("jobs", asked), make)
+        return replace(page, status=self.status())
 
     def job(self, job_id: str, asked: Range) -> Job | None:
         """One job, or None when there is no such job."""
-        moment = self._moment(asked)
-        number = moment.job_numbers().get(job_id)
+        number = self._moment(asked).job_numbers().get(job_id)
         if number is None:
             return None
 
         def make() -> Job:
-            return job_view.job_of(self._sources, self._present, moment, self._status(moment), number)
+            moment = self._moment(asked)
+            return job_view.job_of(self._sources, self._present, moment, self.status(), number)
 
-        return self._memo.get(("job", number, asked), self.generation(moment), moment.now, make)
+        page = self._kept(("job", number, asked), make)
+        return replace(page, status=self.status())
 
     def alerts(self, asked: Range) -> Alerts:
         """Active alerts, and those that were within the range."""
-        moment = self._moment(asked)
-        start = moment.now - asked.seconds
-        return alerts_of(self._sources.alerts, self._status(moment), start, asked.cluster)
+        start = self._clock() - asked.seconds
+        return alerts_of(self._sources.alerts, self.status(), start, asked.cluster)
+
+    def refresh(self) -> int:
+        """Make the pages anew that were asked for lately, so that no reader waits; returns how many.
+
+        To be called when figures have changed.
+        """
+        now = self._clock()
+        return self._memo.again(self._figures_generation(), now, ASKED_LATELY_SECONDS)
 
     def facts(self, now: float) -> Facts:
         """What the alert rules look at, from the same figures as the pages."""
@@ -100,10 +116,20 @@ class CollectorQuery:
         verdict = fleet_view.verdict_of(self._sources, self._past(moment))
         return facts_of(self._sources, moment, found, rows, verdict)
 
-    def generation(self, moment: Moment) -> int:
+    def generation(self) -> int:
         """Rises whenever an answer may have changed: with every batch, accounting and change of an alert."""
+        return self._sources.fleet.state().generation + self._figures_generation()
+
+    def _figures_generation(self) -> int:
+        """Rises with every accounting and change of an alert: what figures of pages are made from."""
         ticked, _ = self._sources.accounting.newest()
-        return moment.state.generation + round(ticked) + self._sources.alerts.generation
+        return round(ticked) + self._sources.alerts.generation
+
+    def _kept(self, question: Hashable, make: Callable[[], T]) -> T:
+        """The page as of the newest figures; before the first accounting every batch may change it."""
+        ticked, _ = self._sources.accounting.newest()
+        generation = self._figures_generation() if ticked else self.generation()
+        return self._memo.get(question, generation, self._clock(), make)
 
     def _moment(self, asked: Range) -> Moment:
         return Moment(state=self._sources.fleet.state(), now=self._clock(), asked=asked)
@@ -113,16 +139,19 @@ class CollectorQuery:
             moment.state,
             self._sources.settings,
             moment.now,
-            self.generation(moment),
+            self.generation(),
             self._sources.accounting.progress(),
         )
 
     def _past(self, moment: Moment) -> tuple[Day, ...]:
-        """The last 90 days, today last."""
-        cluster, today = moment.asked.cluster, self._sources.accounting.today_start(moment.now)
-        return self._days.get(
-            (cluster, today),
-            0,
-            moment.now,
-            lambda: self._sources.accounting.days(moment.now, fleet_view.VERDICT_DAYS, cluster),
+        """The last 90 days, today last. Older ones are read seldom, unless history is being filled in."""
+        accounting, cluster = self._sources.accounting, moment.asked.cluster
+        question = (cluster, accounting.today_start(moment.now))
+        filling = accounting.progress() is not None
+        older = (self._days if filling else self._older_days).get(
+            question, 0, moment.now, lambda: accounting.days(moment.now, fleet_view.VERDICT_DAYS, cluster)
         )
+        newest = self._days.get(
+            ("newest", *question), 0, moment.now, lambda: accounting.days(moment.now, NEWEST_DAYS, cluster)
+        )
+        return (*older[:-NEWEST_DAYS], *newest)
