@@ -7,6 +7,7 @@ from typing import Literal
 
 from flopwatch_agent.trainers.numbers import NUMBER, parse_duration, parse_number
 
+_OPEN_QUOTE = re.compile(r"(?:^|[\s:=(\[,])(['\"`])(?:(?!\1).)*$")
 Block = Literal["none", "indented", "tabbed"]
 Covers = Literal["interval", "one"]
 
@@ -129,7 +130,7 @@ def match(grammar: Grammar, text: str) -> list[Hit]:
 
 def _quoted(text: str, start: int) -> bool:
     """Whether a quotation mark stands before the row: an error or a source line that cites it."""
-    return text[max(start - 8, 0) : start].rstrip().endswith(("'", '"', "`"))
+    return _OPEN_QUOTE.search(text, max(start - 200, 0), start) is not None
 
 
 def _hit(grammar: Grammar, found: re.Match[str], text: str) -> Hit | None:

@@ -113,7 +113,7 @@ MARK_ANCHORS = (
 
 PROOFS = (
     "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'dataset_total_tokens'",
-    "throughput/device/", "timing_s/step:", "flopwatch: {", "Step Time :",
+    "throughput/device/", "loss/train/total: ", "train/CE loss=", "timing_s/step:", "flopwatch: {", "Step Time :",
 )  # fmt: skip
 """Literals that no other text has: a line with one of them is a trainer's."""
 

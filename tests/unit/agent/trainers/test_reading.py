@@ -1,0 +1,244 @@
+"""Unrelated text, bounds, the SDK's line, a user's format, event files, values of the wire."""
+
+import importlib.util
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from flopwatch_agent.trainers import to_wire
+from flopwatch_agent.trainers.clocks import elapsed_seconds, event_seconds, read_stamp
+from flopwatch_agent.trainers.lines import MAX_LINE_BYTES
+from flopwatch_agent.trainers.reader import LogReader, parse_whole
+from flopwatch_agent.trainers.userformat import user_format
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+
+
+def unrelated(size: int, seed: int) -> bytes:
+    spec = importlib.util.spec_from_file_location("unrelated_text", FIXTURES / "unrelated_text.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text: bytes = module.unrelated(size, seed=seed)
+    return text
+
+
+def test_unrelated_text_gives_no_rows() -> None:
+    parsed = parse_whole(unrelated(600_000, seed=11))
+
+    assert parsed.steps == ()
+    assert parsed.family is None
+
+
+def test_our_own_source_code_gives_no_rows() -> None:
+    sources = b"\n".join(path.read_bytes() for path in sorted((FIXTURES.parents[1] / "agent").rglob("*.py")))
+
+    assert parse_whole(sources).steps == ()
+
+
+def test_unrelated_text_after_a_trainer_gives_no_rows() -> None:
+    log = (FIXTURES / "trainer_logs" / "nanogpt.log").read_bytes()
+
+    assert len(parse_whole(log + unrelated(200_000, seed=12)).steps) == 34
+
+
+def test_a_line_of_ten_megabytes_is_cut_and_the_next_line_is_read() -> None:
+    log = b"x" * (10 * MAX_LINE_BYTES) + b"\niter 0: loss 10.9, time 500.00ms, mfu 1.00%\n"
+
+    assert [row.step for row in parse_whole(log).steps] == [0]
+
+
+def test_binary_data_gives_nothing() -> None:
+    noise = bytes((index * 167 + index // 251) % 256 for index in range(300_000))
+
+    assert parse_whole(noise).steps == ()
+
+
+def test_a_row_comes_out_with_the_bytes_that_complete_its_line() -> None:
+    reader = LogReader()
+    reader.feed(
+        b"padding so that the file's kind is known, whatever it will be .....\n"
+        b"iter 10: loss 2.5, time 250.00ms, mf",
+        100.0,
+    )
+    before = reader.take()
+
+    reader.feed(b"u 40.00%\n", 101.0)
+    after = reader.take()
+
+    assert before.steps == ()
+    assert [(row.step, row.step_seconds, row.end_time_seconds) for row in after.steps] == [(10, 0.25, 101.0)]
+
+
+def test_a_block_without_an_end_is_complete_when_nothing_follows_for_a_while() -> None:
+    block = "[batch=10/100]:\n\t Train loss/train/total: 7.5\n\t Train throughput/batches_per_sec: 0.5\n"
+    reader = LogReader(kind="stdout")
+    reader.feed(block.encode(), 50.0)
+    reader.feed(b"", 51.0)
+    early = reader.take()
+
+    reader.feed(b"", 53.0)
+
+    assert early.steps == ()
+    assert [row.step for row in reader.take().steps] == [10]
+
+
+def test_the_sdks_line_gives_a_row_and_the_runs_facts() -> None:
+    run = {
+        "event": "run",
+        "world_size": 8,
+        "sequence_length": 2048,
+        "dtype": "bf16",
+        "shape": {"hidden": 64, "n_layers": 2},
+    }
+    step = {
+        "event": "step",
+        "step": 4,
+        "steps_covered": 2,
+        "seconds": 3.0,
+        "tokens": 4096,
+        "loss": "nan",
+        "end_time_seconds": 9.5,
+    }
+    log = "".join(f"12:00:00 flopwatch: {json.dumps(document)}\n" for document in (run, step))
+    parsed = parse_whole(log.encode())
+
+    (row,) = parsed.steps
+    assert (row.step, row.seconds, row.steps_covered, row.tokens, row.loss) == (4, 3.0, 2, 2048.0, "nan")
+    assert row.end_time_seconds == 9.5
+    assert (parsed.runs[0].world_size, parsed.runs[0].dtype, parsed.runs[0].shape) == (
+        8,
+        "bf16",
+        {"hidden": 64, "n_layers": 2},
+    )
+
+
+def test_a_users_own_format_is_read_with_its_units() -> None:
+    form = user_format(r"it=(?P<step>\d+) dt=(?P<seconds>[\d.]+) L=(?P<loss>[\d.]+)", {"seconds": "ms"})
+    parsed = parse_whole(b"it=1 dt=900 L=3.5\nnothing here\nit=2 dt=450 L=3.25\n", user_format=form)
+
+    assert [(row.step, row.step_seconds, row.loss) for row in parsed.steps] == [
+        (1, 0.9, 3.5),
+        (2, 0.45, 3.25),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "units", "message"),
+    [
+        ("(?P<step>", {}, "no regular expression"),
+        (r"(?P<pace>\d+)", {}, "'pace'"),
+        (r"(?P<seconds>\d+)", {}, "no group 'step'"),
+        (r"(?P<step>\d+)", {"step": "fortnights"}, "fortnights"),
+    ],
+)
+def test_a_wrong_format_says_what_is_wrong(expression: str, units: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        user_format(expression, units)
+
+
+def test_an_unknown_kind_names_the_allowed_ones() -> None:
+    with pytest.raises(ValueError, match="allowed: auto, stdout"):
+        LogReader(kind="xml")
+
+
+def event(wall: float, step: int, tag: str, value: float) -> bytes:
+    inner = b"\x0a" + bytes([len(tag)]) + tag.encode() + b"\x15" + struct.pack("<f", value)
+    summary = b"\x0a" + bytes([len(inner)]) + inner
+    return framed(
+        b"\x09"
+        + struct.pack("<d", wall)
+        + b"\x10"
+        + bytes([step])
+        + b"\x2a"
+        + bytes([len(summary)])
+        + summary
+    )
+
+
+def framed(record: bytes) -> bytes:
+    return struct.pack("<Q", len(record)) + b"\0\0\0\0" + record + b"\0\0\0\0"
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_tensorboard_file_gives_steps_with_their_wall_time(size: int) -> None:
+    head = framed(b"\x09" + struct.pack("<d", 1.0) + b"\x1a\x0dbrain.Event:2")
+    data = head + b"".join(
+        event(1000.0 + 2 * step, step, tag, value)
+        for step in (1, 2, 3)
+        for tag, value in (("lm loss", 8.0 / step), ("iteration-time", 1.5), ("lm loss vs samples", 9.0))
+    )
+    reader = LogReader()
+    for place in range(0, len(data), size):
+        reader.feed(data[place : place + size], None)
+    reader.finish()
+
+    rows = reader.everything().steps
+    assert [(row.step, row.step_seconds, row.basis) for row in rows] == [
+        (step, 1.5, "printed") for step in (1, 2, 3)
+    ]
+    assert [(row.loss, row.end_time_seconds) for row in rows[:2]] == [(8.0, 1002.0), (4.0, 1004.0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        ("2024-05-03 11:02:05,211 - root - INFO - step", 1714734125.211),
+        ("2023-11-10T15:06:10.621+08:00 INFO", 1699599970.621),
+        ("01/17/2024 13:40:11 [INFO|DP=0]: iteration", 1705498811.0),
+        ("[06/11/25 10:20:11] INFO", 1749637211.0),
+        ("2024/05/07 12:31:29 - mmengine", 1715085089.0),
+    ],
+)
+def test_times_of_log_lines_are_read(line: str, seconds: float) -> None:
+    stamp = read_stamp(line)
+
+    assert stamp is not None
+    assert stamp.seconds == pytest.approx(seconds, abs=1e-3)
+
+
+def test_a_time_of_day_that_goes_back_has_crossed_midnight() -> None:
+    before, after = read_stamp("23:59:58 | step"), read_stamp("00:00:03 | step")
+
+    assert before is not None
+    assert after is not None
+    assert elapsed_seconds(before, after) == 5.0
+
+
+def test_a_local_time_is_placed_by_the_writers_zone_and_a_bare_one_by_its_arrival() -> None:
+    dated, bare = read_stamp("2024-05-03 11:00:00 x"), read_stamp("11:00:00 x")
+
+    assert event_seconds(dated, 5.0, 7_200.0) == 1714733999.0 + 1.0 - 7_200.0
+    assert event_seconds(bare, 86_400.0 * 10 + 39_610.0, 0.0) == 86_400.0 * 10 + 39_600.0
+    assert event_seconds(bare, None, 0.0) is None
+
+
+def test_wire_records_carry_sums_and_no_overlap() -> None:
+    log = (FIXTURES / "trainer_logs" / "olmo_v1.log").read_bytes()
+    reader = LogReader()
+    reader.feed(log, None)
+    reader.finish()
+
+    records = to_wire.steps(reader.take(), job="j", source_id="s")
+
+    assert [record.steps_covered for record in records] == [10] * 7
+    assert records[1].seconds == pytest.approx(10 / 0.2696)
+    assert records[1].tokens == 10 * 1_048_576
+
+
+def test_facts_of_a_header_without_steps_are_given() -> None:
+    reader = LogReader()
+    reader.feed(
+        b"------------------------ arguments ------------------------\n"
+        b"  hidden_size ..................................... 4096\n"
+        b"  num_layers ...................................... 32\n"
+        b"  world_size ...................................... 64\n",
+        1.0,
+    )
+
+    (facts,) = reader.take().runs
+
+    assert (facts.world_size, facts.shape) == (64, {"hidden": 4096, "n_layers": 32})

@@ -1,0 +1,167 @@
+"""Launches, rewinds, duplicates and quoted lines."""
+
+from datetime import datetime, timedelta, timezone
+
+from flopwatch_agent.trainers.reader import LogReader, parse_whole
+from flopwatch_agent.trainers.rows import Parsed
+
+ARGUMENTS = (
+    "------------------------ arguments ------------------------\n"
+    "  log_interval .................................... 1\n"
+    "  seq_length ...................................... 4096\n"
+    "  world_size ...................................... 16\n"
+    "-------------------- end of arguments ---------------------\n"
+)
+BEGIN = datetime(2024, 4, 6, 2, 55, tzinfo=timezone.utc)
+
+
+def iteration(
+    step: int,
+    *,
+    at: int | None = None,
+    milliseconds: float = 5500.0,
+    batch: int = 128,
+    tail: str = "lm loss: 2.0E+00",
+) -> str:
+    clock = BEGIN + timedelta(seconds=6 * (step if at is None else at))
+    return (
+        f" [{clock:%Y-%m-%d %H:%M:%S}] iteration {step:8}/     100 | consumed samples: {step * 128:12} | "
+        f"elapsed time per iteration (ms): {milliseconds:.1f} | global batch size: {batch:5} | {tail} | "
+        "loss scale: 1.0 |\n"
+    )
+
+
+def iterations(first: int, last: int, *, at: int = 0) -> str:
+    return "".join(iteration(step, at=step + at) for step in range(first, last + 1))
+
+
+def keys(parsed: Parsed) -> list[tuple[int, int]]:
+    return [(row.session, row.step) for row in parsed.steps]
+
+
+def test_an_announced_restart_opens_a_session_with_its_first_row() -> None:
+    reader = LogReader()
+    reader.feed((ARGUMENTS + iterations(1, 10)).encode(), None)
+    reader.take()
+
+    reader.feed(
+        (
+            ARGUMENTS + " > successfully loaded checkpoint from /c at iteration 6\n" + iteration(7, at=30)
+        ).encode(),
+        None,
+    )
+    output = reader.take()
+
+    assert [(row.session, row.step) for row in output.steps] == [(1, 7)]
+    assert [
+        (info.session, info.resumed_from_step, info.lost_steps) for info in output.sessions if info.session
+    ] == [(1, 6, 4)]
+
+
+def test_steps_that_a_later_session_ran_again_are_superseded() -> None:
+    parsed = parse_whole((ARGUMENTS + iterations(1, 10) + ARGUMENTS + iterations(7, 12, at=20)).encode())
+
+    assert [row.step for row in parsed.steps if row.superseded] == [7, 8, 9, 10]
+    assert keys(parsed)[10:] == [(1, step) for step in range(7, 13)]
+    assert [row.steady for row in parsed.steps if row.session == 1] == [False, True, True, True, True, True]
+
+
+def test_a_rewind_without_any_announcement_needs_a_second_row() -> None:
+    reader = LogReader()
+    reader.feed((ARGUMENTS + iterations(1, 10) + iteration(7, at=30)).encode(), None)
+    before = reader.take()
+
+    reader.feed(iteration(8, at=31).encode(), None)
+    after = reader.take()
+
+    assert before.steps[-1].step == 10
+    assert [(row.session, row.step) for row in after.steps] == [(1, 7), (1, 8)]
+
+
+def test_a_quoted_old_row_opens_no_session() -> None:
+    old = iteration(5000, at=-9_000_000) + iteration(5001, at=-8_999_999)
+    parsed = parse_whole(
+        (ARGUMENTS + iterations(1, 5) + old + iteration(3, at=-9_000_000) + iterations(6, 8)).encode()
+    )
+
+    assert keys(parsed) == [(0, step) for step in range(1, 9)]
+    assert [found.code for found in parsed.findings] == ["foreign_rows"]
+
+
+def test_an_error_text_that_quotes_a_row_is_no_row() -> None:
+    quoted = "E: last line was '" + iteration(77).strip() + "'\n"
+    parsed = parse_whole((ARGUMENTS + iteration(1) + quoted + iteration(2)).encode())
+
+    assert keys(parsed) == [(0, 1), (0, 2)]
+
+
+def test_ranks_that_print_the_same_step_give_one_row() -> None:
+    lines = "".join(f"[rank{rank}]:{iteration(step)}" for step in (1, 2, 3) for rank in (0, 1, 2))
+    late = f"[rank2]:{iteration(2)}"
+    parsed = parse_whole((ARGUMENTS + lines + late + f"[rank0]:{iteration(4)}").encode())
+
+    assert keys(parsed) == [(0, 1), (0, 2), (0, 3), (0, 4)]
+
+
+def test_a_batch_that_ramps_up_counts_the_tokens_of_its_line() -> None:
+    parsed = parse_whole((ARGUMENTS + iteration(1, batch=32) + iteration(2, batch=64)).encode())
+
+    assert [row.tokens for row in parsed.steps] == [32 * 4096, 64 * 4096]
+
+
+def test_a_loss_that_is_no_number_keeps_the_time() -> None:
+    tails = ("lm loss: 2.0E+00", "lm loss: nan", "lm loss: inf", "number of skipped iterations: 1")
+    parsed = parse_whole(
+        (ARGUMENTS + "".join(iteration(n, tail=tail) for n, tail in enumerate(tails, 1))).encode()
+    )
+
+    assert [row.loss for row in parsed.steps] == [2.0, "nan", "inf", None]
+    assert [row.step_seconds for row in parsed.steps] == [5.5] * 4
+    assert parsed.steps[3].skipped_steps == 1
+
+
+def test_a_torn_line_is_left_out_and_its_time_is_not_invented() -> None:
+    parsed = parse_whole(
+        (ARGUMENTS + iteration(1) + iteration(2)[:90] + iteration(3) + iteration(4)).encode()
+    )
+
+    assert [(row.step, row.step_seconds, row.steps_covered) for row in parsed.steps] == [
+        (1, 5.5, 1),
+        (3, 5.5, 1),
+        (4, 5.5, 1),
+    ]
+
+
+def test_a_shape_that_changed_at_a_restart_belongs_to_its_session() -> None:
+    second = ARGUMENTS.replace("4096", "8192")
+    parsed = parse_whole((ARGUMENTS + iterations(1, 4) + second + iterations(4, 6, at=9)).encode())
+
+    assert [facts.sequence_length for facts in parsed.runs] == [4096, 8192]
+    assert parsed.steps[-1].tokens == 128 * 8192
+
+
+def test_a_row_after_an_evaluation_is_unsteady_only_when_it_is_slow() -> None:
+    mark = " validation loss at iteration 5 | lm loss value: 1.9E+00 | lm loss PPL: 6.9E+00 |\n"
+    slow = iteration(6, milliseconds=9000.0)
+    unsteady = parse_whole((ARGUMENTS + iterations(1, 5) + mark + slow).encode())
+    steady = parse_whole((ARGUMENTS + iterations(1, 5) + mark + iteration(6)).encode())
+
+    assert unsteady.steps[-1].why_not_steady == "interval contains an evaluation"
+    assert steady.steps[-1].steady
+    assert [(phase.kind, phase.after_step) for phase in steady.phases] == [("eval", 5)]
+
+
+def test_a_resumed_hf_run_takes_tokens_from_the_counter_that_ran_on() -> None:
+    header = "***** Running training *****\n  Num Epochs = 1\n  Total optimization steps = 100\n"
+    line = (
+        "{{'loss': '1.5', 'learning_rate': '1e-05', 'epoch': '{}', 'num_input_tokens_seen': {}, "
+        "'train_runtime': '{}'}}\n"
+    )
+    first = header + "".join(line.format(step / 100, step * 1000, step) for step in (10, 20, 30))
+    second = header + "  Continuing training from global step 20\n" + line.format(0.3, 31_500, 11)
+    parsed = parse_whole((first + second).encode())
+
+    assert keys(parsed) == [(0, 10), (0, 20), (0, 30), (1, 30)]
+    assert [row.superseded for row in parsed.steps] == [False, False, True, False]
+    assert parsed.steps[-1].tokens == 1150.0
+    assert parsed.steps[-1].step_seconds == 1.1
