@@ -40,6 +40,7 @@ class Database:
     def _open(self) -> None:
         self._connection = duckdb.connect(":memory:", config=self._config)
         self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        self._connection.execute("SET GLOBAL parquet_metadata_cache = true")
         for alias, path in self._attached.items():
             self._attach(alias, path)
 
