@@ -10,8 +10,11 @@ from flopwatch_collector.compute.job_state import Outcome, Silence
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.model import Columns
 
-BASELINE_SECONDS = 600.0
+BASELINE_SECONDS = 1800.0
 """How much of the run before the silence gives its usual power."""
+LEAST_INTERVALS = 3.5
+"""The silence is judged over so many samples at least, where they are far apart."""
+LONGEST_SECONDS = LEAST_INTERVALS * 900.0
 POWER_FACTOR = 0.5
 TENSOR_RATIO = 0.001
 EVIDENCE_SAMPLES = (
@@ -28,7 +31,8 @@ EVIDENCE_SAMPLES = (
 
 def evidence_span(silence: Silence) -> tuple[float, float]:
     """The time whose samples decide: fixed, so that a later look gives the same answer."""
-    return silence.start_seconds - BASELINE_SECONDS, silence.start_seconds + silence.threshold_seconds
+    longest = max(silence.threshold_seconds, LONGEST_SECONDS)
+    return silence.start_seconds - BASELINE_SECONDS, silence.start_seconds + longest
 
 
 def outcome(silence: Silence, gpus: Iterable[int], samples: Columns, *, readable: bool) -> Outcome:
@@ -37,10 +41,12 @@ def outcome(silence: Silence, gpus: Iterable[int], samples: Columns, *, readable
     A hang needs the source's node to have sent samples until the threshold, and one of: power below half of
     the run's usual on all GPUs, tensor activity of 0.1 % at most on all, or no process left on any.
     """
-    start, end = silence.start_seconds, silence.start_seconds + silence.threshold_seconds
-    inside = (samples["ts"] > start - BASELINE_SECONDS) & (samples["ts"] <= end)
+    start, (first, last) = silence.start_seconds, evidence_span(silence)
+    inside = (samples["ts"] > first) & (samples["ts"] <= last)
     rows = take(samples, inside & np.isin(samples["gpu"], np.fromiter(gpus, dtype=np.int64)))
-    silent = take(rows, rows["ts"] > start + _settling(rows))
+    interval = _interval(rows)
+    end = min(start + max(silence.threshold_seconds, LEAST_INTERVALS * interval), silence.end_seconds)
+    silent = take(rows, (rows["ts"] > start + interval) & (rows["ts"] <= end))
     if not readable or not _alive(silence, silent, end):
         return "steps_lost"
     usual = take(rows, rows["ts"] <= start)
@@ -48,8 +54,8 @@ def outcome(silence: Silence, gpus: Iterable[int], samples: Columns, *, readable
     return "hang" if evident else "steps_lost"
 
 
-def _settling(rows: Columns) -> float:
-    """The sample that spans the last step still shows its work."""
+def _interval(rows: Columns) -> float:
+    """The usual time between samples; the one that spans the last step still shows its work."""
     intervals = rows["interval_seconds"]
     return float(np.nanmedian(intervals)) if np.isfinite(intervals).any() else 0.0
 

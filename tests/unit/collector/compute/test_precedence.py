@@ -69,6 +69,21 @@ def test_silence_of_a_run_whose_node_fell_silent_too_is_not_a_hang():
     assert scene.seconds() == {"STARTUP": 100.0, "STEP": 1000.0, "BUSY_OPAQUE:steps_lost": 700.0}
 
 
+def test_a_hang_shows_in_samples_a_quarter_of_an_hour_apart():
+    cold = {**WORKING, "power_watts": 100.0}
+    rows = [*step_run(1, 1440, 0.0)]
+    scene = run_scene(
+        now=21_600.0,
+        steps=steps(rows),
+        samples=together(
+            samples(1, 0, 14_400, interval=900.0, **WORKING),
+            samples(1, 14_400, 21_600, interval=900.0, **cold),
+        ),
+    )
+
+    assert scene.seconds() == {"STEP": 14_400.0, "HANG": 7_200.0}
+
+
 def test_a_log_written_every_hundred_steps_of_thirty_seconds_does_not_hang_between_its_lines():
     rows = [{"step": 100 * n, "ts": 3000.0 * n, "seconds": 3000.0, "steps_covered": 100} for n in (1, 2, 3)]
     cold = {**WORKING, "power_watts": 100.0}
