@@ -1,0 +1,54 @@
+"""The log reader over a gigabyte of other programs' text, beside ``grep -F`` of the same literals."""
+
+import importlib.util
+import resource
+import subprocess
+import time
+from pathlib import Path
+
+from flopwatch_agent.trainers.prefilter import SIGNS
+from flopwatch_agent.trainers.reader import LogReader
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+BLOCK_BYTES = 16 << 20
+BLOCKS = 64
+LEAST_BYTES_PER_SECOND = 60e6
+
+
+def unrelated(size: int, seed: int) -> bytes:
+    spec = importlib.util.spec_from_file_location("unrelated_text", FIXTURES / "unrelated_text.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text: bytes = module.unrelated(size, seed=seed)
+    return text
+
+
+def grep_seconds(text: Path, literals: Path) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run(["grep", "-c", "-F", "-f", literals, text], check=False, capture_output=True)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def test_a_gigabyte_of_unrelated_text_gives_no_row_at_sixty_megabytes_a_second(tmp_path: Path) -> None:
+    block = unrelated(BLOCK_BYTES, seed=21)
+    text, literals = tmp_path / "text", tmp_path / "literals"
+    text.write_bytes(block)
+    literals.write_bytes(b"\n".join(sign.literal for sign in SIGNS))
+    reader = LogReader()
+
+    begin = time.process_time()
+    for _ in range(BLOCKS):
+        for place in range(0, len(block), 1 << 20):
+            reader.feed(block[place : place + (1 << 20)], None)
+    reader.finish()
+    seconds = time.process_time() - begin
+
+    rate = len(block) * BLOCKS / seconds
+    grep_rate = len(block) / max(grep_seconds(text, literals), 1e-3)
+    print(
+        f"reader {rate / 1e6:.0f} MB/s of CPU time, grep -F of the same {len(SIGNS)} literals {grep_rate / 1e6:.0f} MB/s"
+    )
+    assert reader.everything().steps == ()
+    assert rate >= LEAST_BYTES_PER_SECOND
