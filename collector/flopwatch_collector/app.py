@@ -171,6 +171,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         accounting=accounting,
         engine=engine,
         facts=query.facts,
+        refresh=query.refresh,
         store=kept.store,
         settings=settings,
         clock=clock,

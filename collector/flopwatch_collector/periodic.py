@@ -19,7 +19,8 @@ from flopwatch_collector.store.port import Store
 
 ACCOUNTING_SECONDS = 10.0
 RETENTION_SECONDS = 3_600.0
-JOB_NAMES = ("accounting", "alerts", "retention")
+PAGES_SECONDS = 5.0
+JOB_NAMES = ("accounting", "pages", "alerts", "retention")
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class _Count:
 
 @dataclass(kw_only=True)
 class Periodic:
-    """Runs accounting, alert evaluation and retention, each alone and never twice at once.
+    """Runs accounting, pages, alert evaluation and retention, each alone and never twice at once.
 
     A job that fails is logged with its traceback and counted, and runs again at its next time; the others go on.
     """
@@ -63,6 +64,8 @@ class Periodic:
     store: Store
     settings: Settings
     clock: Callable[[], float] = time.time
+    refresh: Callable[[], object] = lambda: None
+    """Makes answers anew that were asked for lately, before a reader waits for them."""
     accounting_seconds: float = ACCOUNTING_SECONDS
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -82,6 +85,7 @@ class Periodic:
         self.engine.start()
         at_once = datetime.datetime.now(datetime.timezone.utc)
         self._add("accounting", self._account, self.accounting_seconds, at_once)
+        self._add("pages", self._refresh, min(PAGES_SECONDS, self.accounting_seconds), None)
         self._add("alerts", self._evaluate, self.settings.alerts.evaluate_seconds, at_once)
         self._add("retention", self._retain, RETENTION_SECONDS, None)
         self._scheduler.start()
@@ -117,6 +121,9 @@ class Periodic:
 
     def _account(self) -> None:
         self.accounting.tick(self.clock())
+
+    def _refresh(self) -> None:
+        self.refresh()
 
     def _evaluate(self) -> None:
         self.engine.evaluate(self.facts(self.clock()))

@@ -1,10 +1,11 @@
 """The Fleet page: the verdict, today's ledger, the days, the course of the range, and who wastes most."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from flopwatch.query import Day, Fleet, JobRow, Ledger, Status, Tile, Verdict
+from flopwatch.query import Day, Fleet, Ledger, Status, Tile, Verdict
 from flopwatch_collector.compute import days as calendar
 from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.breakeven import verdict
@@ -14,6 +15,7 @@ from flopwatch_collector.model import Columns
 from flopwatch_collector.views import alerts, jobs, rollups, series
 from flopwatch_collector.views.present import JobNow, Present
 from flopwatch_collector.views.sources import Moment, Sources
+from flopwatch_collector.views.targets import target_of
 
 SHOWN_DAYS = 30
 VERDICT_DAYS = 90
@@ -48,12 +50,13 @@ def fleet_of(
     rolled = rollups.joined(made.rollups)
     shown_days = (*past[:-1], _today(past[-1], ledger))
     state = verdict_of(sources, shown_days)
-    rows = jobs.job_rows(sources, moment, found, made)
+    wasting = most_wasteful(made, found)
+    rows = [jobs.job_row(sources, moment, found[number], made) for number in wasting]
     course = series.fleet_series(sources, moment, found, rolled)
     active = alerts.in_cluster(sources.alerts.active(), moment.asked.cluster)
     recent = _recent(sources, moment, found)
     told = rollups.comparable(rollups.told_only(recent, found))
-    target = target_ratio(rows)
+    target = target_ratio(sources, found)
     hourly = _hourly_waste(today)
     return Fleet(
         status=status,
@@ -74,7 +77,7 @@ def fleet_of(
         days=shown_days[-SHOWN_DAYS:],
         series=course,
         mfu_target_ratio=target,
-        top_jobs=jobs.most_wasteful(rows, TOP_JOBS),
+        top_jobs=tuple(rows),
         alerts=active,
     )
 
@@ -125,19 +128,25 @@ def verdict_of(sources: Sources, past: tuple[Day, ...]) -> Verdict:
     )
 
 
-def target_ratio(rows: list[JobRow]) -> float | None:
+def most_wasteful(made: jobs.JobTables, found: Mapping[int, JobNow]) -> list[int]:
+    """Numbers of the jobs with most waste in the ledger, most first; those without any are left out."""
+    amounts = {number: wasted(rows) for number, rows in made.ledger.items() if number in found}
+    ordered = sorted(amounts, key=lambda number: (-amounts[number], found[number].record.job_id))
+    return [number for number in ordered if amounts[number] > 0][:TOP_JOBS]
+
+
+def target_ratio(sources: Sources, found: Mapping[int, JobNow]) -> float | None:
     """Targets of running jobs that have an MFU, weighted by their GPUs; None when none has a target."""
-    pairs = [
-        (row.target.ratio, row.gpus)
-        for row in rows
-        if row.state in ("running", "stalled") and row.target.ratio is not None and row.gpus
-        if row.mfu.value_ratio is not None
-    ]
+    pairs = []
+    for job in found.values():
+        target = target_of(job.record, job.kind, sources.settings.targets).ratio
+        if not job.ended and target is not None and job.figure.value_ratio is not None and job.figure.gpus:
+            pairs.append((target, job.figure.gpus))
     total = sum(gpus for _, gpus in pairs)
     return sum(ratio * gpus for ratio, gpus in pairs) / total if total else None
 
 
-def _recent(sources: Sources, moment: Moment, found: dict[int, JobNow]) -> Columns:
+def _recent(sources: Sources, moment: Moment, found: Mapping[int, JobNow]) -> Columns:
     """Rollups of the newest hour of jobs that run."""
     running = [number for number, job in found.items() if not job.ended]
     start = (moment.now - TILE_SECONDS) // 300.0 * 300.0

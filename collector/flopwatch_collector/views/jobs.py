@@ -1,6 +1,6 @@
 """The Jobs table: one row a job."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -175,10 +175,3 @@ def _last_step(job: JobNow) -> tuple[int | None, float | None]:
         return None, job.figure.window_end_seconds
     newest = int(np.argmax(timeline.steps["ts"]))
     return int(timeline.steps["step"][newest]), float(timeline.steps["ts"][newest])
-
-
-def most_wasteful(rows: Iterable[JobRow], count: int) -> tuple[JobRow, ...]:
-    """The rows with most waste, most first; rows without waste are left out."""
-    wasting = [row for row in rows if row.waste_gpu_milliseconds > 0]
-    wasting.sort(key=lambda row: (-row.waste_gpu_milliseconds, row.job_id))
-    return tuple(wasting[:count])

@@ -48,6 +48,7 @@ class CollectorQuery:
         )
         self._clock = clock
         self._memo = memo or Memo()
+        self._frames = Memo()
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
         self._older_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
@@ -55,7 +56,7 @@ class CollectorQuery:
     def status(self) -> Status:
         """The frame of every page."""
         moment = self._moment(Range())
-        return self._memo.get("status", moment.state.generation, moment.now, lambda: self._status(moment))
+        return self._frames.get("status", moment.state.generation, moment.now, lambda: self._status(moment))
 
     def fleet(self, asked: Range) -> Fleet:
         """The Fleet page."""

@@ -63,7 +63,7 @@ def test_accounting_and_alerts_begin_at_once(engine: AlertEngine) -> None:
     accounting, facts = Counter(), Counter()
     clock = periodic(engine, accounting, facts)
 
-    assert clock.ages() == {"accounting": None, "alerts": None, "retention": None}
+    assert clock.ages() == {"accounting": None, "pages": None, "alerts": None, "retention": None}
     clock.start()
     accounting.wait_for(3)
     facts.wait_for(1)

@@ -63,3 +63,13 @@ def test_readers_at_the_same_time_make_it_once() -> None:
         thread.join()
 
     assert make.calls == 1
+
+
+def test_what_was_asked_lately_is_made_before_the_next_reader_waits() -> None:
+    memo, make = Memo(), Maker()
+    memo.get("fleet", 1, 100.0, make)
+
+    assert memo.again(1, 105.0, 30.0) == 0
+    assert memo.again(2, 110.0, 30.0) == 1
+    assert memo.get("fleet", 2, 113.0, make) == 2
+    assert memo.again(3, 150.0, 30.0) == 0
