@@ -147,9 +147,11 @@ class Windows:
         for job in wanted:
             own = take(steps, steps["job"] == job)
             before = self._memos.before(job)
-            if not (own["ts"] <= span[0]).any() and (before.first_step_seconds or np.inf) < span[0]:
-                own = _joined(self._last_before(job, start), own)
             launches = [state.launches[number] for number in by_job.get(job, ())]
+            begins = [before.first_step_seconds, *(launch.begin_seconds for launch in launches)]
+            began = min((time for time in begins if time is not None), default=np.inf)
+            if began < start and not (own["ts"] <= span[0]).any():
+                own = _joined(self._last_before(job, start), own)
             result[job] = timeline_after(state.jobs[job], launches, (own, phases), now, before)
         return result
 
