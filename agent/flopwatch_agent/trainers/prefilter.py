@@ -137,16 +137,18 @@ def positions(block: bytes, anchors: tuple[Anchor, ...]) -> list[int]:
 
 
 def _has(line: bytes, anchor: Anchor) -> bool:
-    return next(_hits(line, anchor), None) is not None
+    return anchor.guard is None or anchor.guard.search(line) is not None
 
 
 def _hits(block: bytes, anchor: Anchor) -> Iterator[int]:
-    literal, guard = anchor.literal, anchor.guard
-    place = block.find(literal)
+    if anchor.guard is not None:
+        for found in anchor.guard.finditer(block):
+            yield found.start()
+        return
+    place = block.find(anchor.literal)
     while place >= 0:
-        if guard is None or guard.match(block, place):
-            yield place
-        place = block.find(literal, place + 1)
+        yield place
+        place = block.find(anchor.literal, place + 1)
 
 
 def next_position(places: list[int], start: int) -> int | None:
