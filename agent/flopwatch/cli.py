@@ -25,7 +25,7 @@ COMMANDS = {
         "flopwatch_deploy.demo", "a simulated cluster through the real collector; no GPU needed", True
     ),
     "agent": Command("flopwatch_agent.__main__", "the agent of a training node"),
-    "collector": Command("flopwatch_collector.__main__", "the collector, with its dashboard", True),
+    "collector": Command("flopwatch_deploy.collector", "the collector, with its dashboard", True),
     "dashboard": Command("flopwatch_dashboard.__main__", "the dashboard as its own process", True),
     "doctor": Command("flopwatch_agent.doctor", "what can be read on this node, what cannot, and why"),
     "logs": Command("flopwatch_agent.log_check", "logs check FILE: what the log reader makes of a file"),

@@ -1,4 +1,4 @@
-"""``flopwatch collector``: serve until told to stop."""
+"""The collector's process: serve until told to stop."""
 
 import argparse
 import contextlib
