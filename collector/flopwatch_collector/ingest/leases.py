@@ -91,7 +91,7 @@ def _held(
     place: Place, job: JobRecord, part: JobPart, *, instrumented: bool
 ) -> tuple[Source, tuple[int, ...]] | None:
     """What the part holds and how that is known; ``None`` while it holds nothing."""
-    if part.leased_gpus is not None:
+    if part.leased_gpus:
         if job.scheduler == "slurm":
             return "slurm", part.leased_gpus
         return ("kubernetes" if job.scheduler == "kubernetes" else "api"), part.leased_gpus

@@ -102,3 +102,7 @@ def test_a_lease_never_ends_before_it_began() -> None:
     (lease,) = leases(batch(gpus=TWO, leases=(told,)))
 
     assert lease.end_seconds == lease.start_seconds
+
+
+def test_a_job_that_holds_no_gpu_here_has_no_lease_here() -> None:
+    assert leases(batch(gpus=TWO, jobs=(slurm(leased_gpus=()),))) == []
