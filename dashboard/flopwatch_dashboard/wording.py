@@ -45,6 +45,8 @@ def hours(gpu_milliseconds: float | None, digits: int = 0) -> str:
     if gpu_milliseconds is None:
         return UNKNOWN
     value = gpu_milliseconds / 3_600_000
+    if value >= 1e6 and not digits:
+        return f"{value / 1e6:,.2f}M"
     return number(value, 1 if 0 < value < 10 and not digits else digits)
 
 

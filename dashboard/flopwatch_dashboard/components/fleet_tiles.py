@@ -79,7 +79,9 @@ def _waste(fleet: Fleet, view: View) -> Component:
         value=wording.number(fleet.waste.value),
         unit=view.t("unit.gpu_hours"),
         hint=view.t("tile.waste_hint"),
-        left=view.t("tile.waste_share", share=wording.percent(ratio, 0), capacity=wording.hours(capacity)),
+        left=""
+        if ratio is None
+        else view.t("tile.waste_share", share=wording.percent(ratio, 0), capacity=wording.hours(capacity)),
         href=view.link("jobs"),
     )
     return tiles.tile(text, tiles.waste_bar(ledger, view), view, fleet.waste.spark)

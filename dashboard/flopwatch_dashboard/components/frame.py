@@ -144,16 +144,18 @@ def chips(status: Status, view: View) -> list[Component]:
     if shown:
         gpus = sum(cluster.gpus for cluster in shown)
         reporting = sum(cluster.gpus_reporting for cluster in shown)
-        name = shown[0].name if len(shown) == 1 else view.t("frame.all_clusters")
         count = view.t("frame.gpus", gpus=wording.number(gpus))
         silent = view.t("frame.gpus_silent", reporting=wording.number(reporting), gpus=wording.number(gpus))
-        result.append(html.Span(f"{name} · {count if reporting >= gpus else silent}", className="chip"))
+        words = count if reporting >= gpus else silent
+        # With several clusters the choice beside it names the one that is shown.
+        text = f"{shown[0].name} · {words}" if len(status.clusters) == 1 else words
+        result.append(html.Span(text, className="chip", title=text))
     if status.simulated:
         hint = view.t("frame.simulated_hint")
         result.append(html.Span(view.t("frame.simulated"), className="chip sim", title=hint))
     if status.price_is_example and status.price_per_gpu_hour is not None:
         hint = view.t("frame.example_price_hint")
-        result.append(html.Span(view.t("frame.example_price"), className="chip", title=hint))
+        result.append(html.Span(view.t("frame.example_price"), className="chip example", title=hint))
     return result
 
 

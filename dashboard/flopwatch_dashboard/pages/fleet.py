@@ -47,7 +47,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
         "fall-aria": waterfall.description(fleet.ledger_today, view),
         "activity": lines.activity(fleet.series, target, zone, view),
         "activity-aria": _activity_words(fleet, view),
-        "top": tables.top_jobs(fleet.top_jobs, view, 6 if view.kiosk or view.height < 900 else 9),
+        "top": _top(fleet, view),
         "alerts": tables.alert_list(fleet.alerts, fleet.status.now_seconds, view),
     }
     return {**shown, **_heads(fleet, view)}
@@ -63,6 +63,13 @@ def _verdict(fleet: Fleet, view: View) -> list[Component]:
         html.Span([view.t("empty.no_nodes_next"), " ", html.Code(view.t("empty.no_nodes_command"))]),
         html.Span([view.t("empty.demo_next"), " ", html.Code(view.t("empty.demo_command"))]),
     ]
+
+
+def _top(fleet: Fleet, view: View) -> Component:
+    """The jobs that wasted most; without any capacity nothing can be said about waste."""
+    if not fleet.ledger_today.capacity_gpu_milliseconds:
+        return parts.next_step(view.t("series.no_data"))
+    return tables.top_jobs(fleet.top_jobs, view, 6 if view.kiosk or view.height < 900 else 9)
 
 
 def _activity_words(fleet: Fleet, view: View) -> str:

@@ -1,7 +1,10 @@
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from flopwatch.query import ClusterInfo
 
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
 CUT = """
@@ -99,6 +102,32 @@ def test_the_page_says_simulated_example_price_and_the_time_of_the_data(seen: An
     assert page.inner_text("#chips").split("\n") == ["train-a · 1,024 GPUs", "SIMULATED", "example price"]
     assert page.inner_text("#live") == "Live · 15:11:56 UTC"
     assert page.title() == "flopwatch · Fleet"
+
+
+def test_several_clusters_long_words_and_old_data_still_fit_in_the_header(seen: Any, served: Any) -> None:
+    clusters = tuple(
+        ClusterInfo(name=name, nodes=1_280, gpus=10_240, gpus_reporting=9_984)
+        for name in ("train-west-2", "train-b")
+    )
+    served.query.frame = dataclasses.replace(
+        served.query.frame, clusters=clusters, data_time_seconds=served.query.frame.now_seconds - 100_000
+    )
+    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
+    page.wait_for_selector("#age:has-text('data is 28 h old')")
+
+    right = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('.top *')].map(e => e.getBoundingClientRect().right))"
+    )
+    shown = page.evaluate(
+        "[...document.querySelectorAll('.chip.sim, .chip.example')].map(e => e.scrollWidth - e.clientWidth)"
+    )
+    page.click("#cluster")
+    page.click("text=train-b")
+    page.wait_for_function("() => location.search.includes('cluster=train-b')")
+
+    assert right <= 1366
+    assert shown == [0, 0]
+    assert seen.complaints == []
 
 
 def test_a_screen_reader_hears_the_figures(seen: Any) -> None:

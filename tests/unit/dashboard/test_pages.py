@@ -180,6 +180,16 @@ def test_the_frame_fits_around_every_page(page: Page, item: str) -> None:
     assert around["facts"]["title"].startswith("flopwatch · ")
 
 
+def test_with_several_clusters_the_choice_names_the_one_that_is_shown() -> None:
+    two = tuple(ClusterInfo(name=name, nodes=1, gpus=8, gpus_reporting=8) for name in ("a", "b"))
+    frame_of_two = cluster.status(clusters=two, simulated=False, price_is_example=False)
+
+    assert words(frame.chips(frame_of_two, ENGLISH)) == "16 GPUs"
+    assert words(frame.chips(frame_of_two, View(cluster="b"))) == "8 GPUs"
+    assert frame.frame(frame_of_two, PAGES, fleet.PAGE, ENGLISH)["clusters"] == ["a", "b"]
+    assert frame.frame(frame_of_two, PAGES, fleet.PAGE, ENGLISH)["clusters-class"] == "cluster"
+
+
 def test_the_live_mark_shows_the_time_of_the_data() -> None:
     assert frame.live(cluster.status(), ENGLISH) == "Live · 15:11:56 UTC"
     assert frame.live(cluster.status(data_time_seconds=None), ENGLISH) == "No data yet"

@@ -38,6 +38,7 @@ def test_ratios_and_lines_read_in_percent() -> None:
 def test_gpu_hours_keep_a_decimal_while_they_are_few() -> None:
     assert wording.hours(1_331 * 3_600_000) == "1,331"
     assert wording.hours(1_260_000) == "0.3"
+    assert wording.hours(1_234_567 * 3_600_000) == "1.23M"
 
 
 def test_money_has_the_sign_of_its_currency_or_its_code() -> None:
