@@ -55,7 +55,6 @@ def fleet_of(
     course = series.fleet_series(sources, moment, found, rolled)
     active = alerts.in_cluster(sources.alerts.active(), moment.asked.cluster)
     recent = _recent(sources, moment, found)
-    told = rollups.comparable(rollups.told_only(recent, found))
     target = target_ratio(sources, found)
     hourly = _hourly_waste(today)
     return Fleet(
@@ -67,7 +66,7 @@ def fleet_of(
             reference=state.line_ratio,
             spark=tuple(day.billable_ratio for day in shown_days[-SPARK_DAYS:]),
         ),
-        mfu=Tile(value=rollup.fleet_ratio(told), reference=target, spark=_spark(course.columns["mfu"])),
+        mfu=Tile(value=_told_mfu(recent, found), reference=target, spark=_spark(course.columns["mfu"])),
         mfu_coverage_ratio=rollup.coverage(recent),
         waste=_waste_tile(today, ledger, hourly),
         waste_money=_money_tile(sources, today, ledger, hourly),
@@ -152,6 +151,11 @@ def _recent(sources: Sources, moment: Moment, found: Mapping[int, JobNow]) -> Co
     start = (moment.now - TILE_SECONDS) // 300.0 * 300.0
     rows = sources.accounting.job_rollups(start, moment.now)
     return take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64)))
+
+
+def _told_mfu(recent: Columns, found: Mapping[int, JobNow]) -> float | None:
+    """Fleet training MFU of the time in which most runs have told their steps."""
+    return rollup.fleet_ratio(rollups.comparable(rollups.told_only(recent, found)))
 
 
 def _spark(values: tuple[float | None, ...]) -> tuple[float | None, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flopwatch.query import Cause, JobRow, Jobs, JobState, Status
+from flopwatch.query import WASTE_CLASSES, Cause, JobRow, Jobs, JobState, Status
 from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.buckets import BUCKETS, REASONS, empty_rows
 from flopwatch_collector.compute.cause import NodeSignal, Signals, likely_cause
@@ -95,8 +95,8 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
     target = target_of(record, job.kind, sources.settings.targets)
     kernel, tensor = _activity(job, rolled, moment.now)
     step, step_seconds = _last_step(job)
-    amounts = by_class(ledger) if ledger is not None else {}
-    waste = int(ledger["gpu_milliseconds"][is_waste(ledger)].sum()) if ledger is not None else 0
+    waste, classes = _waste(ledger)
+    state = state_of(job)
     return JobRow(
         job_id=record.job_id,
         name=record.name,
@@ -104,10 +104,10 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         user=record.user,
         account=record.account,
         kind=job.kind,
-        state=state_of(job),
+        state=state,
         scheduler=record.scheduler,
         scheduler_job_id=record.scheduler_job_id,
-        waiting_for=waiting_for(record) if state_of(job) == "waiting" else None,
+        waiting_for=waiting_for(record) if state == "waiting" else None,
         gpus=job.figure.gpus,
         gpus_basis=job.figure.gpus_basis,
         gpus_observed=job.figure.gpus_observed,
@@ -125,7 +125,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         last_step_seconds=step_seconds,
         waste_gpu_milliseconds=waste,
         waste_money=money_of(waste, sources.price),
-        waste_by_class=_waste_classes(amounts),
+        waste_by_class=classes,
         cause=_cause(job, target.ratio, ledger, made.nodes.get(record.number, ())),
         findings=len(record.findings),
         trainer=job.basis.run.trainer,
@@ -141,8 +141,14 @@ def _cause(
     return likely_cause(empty_rows() if ledger is None else ledger, signals)
 
 
-def _waste_classes(amounts: Mapping[str, int]) -> dict[str, int]:
-    return {name: amounts[name] for name in ("allocated_idle", "stalled", "in_job_loss") if name in amounts}
+def _waste(ledger: Columns | None) -> tuple[int, dict[str, int]]:
+    """Wasted GPU milliseconds, and by class."""
+    if ledger is None:
+        return 0, {}
+    amounts = by_class(ledger)
+    return int(ledger["gpu_milliseconds"][is_waste(ledger)].sum()), {
+        name: amounts[name] for name in WASTE_CLASSES if name in amounts
+    }
 
 
 def state_of(job: JobNow) -> JobState:

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,64 +18,45 @@ START = 1_000_000.0
 STEP = 15.0
 
 
+def figure(at: float, mfu: float | None) -> MfuFigure:
+    unknown = dict.fromkeys(field.name for field in fields(MfuFigure))
+    known = {
+        "value_ratio": mfu,
+        "convention": "causal",
+        "basis": "steps+shape",
+        "gpus": 64,
+        "gpus_observed": 64,
+        "steps": 50,
+        "window_start_seconds": at - 200,
+        "window_end_seconds": at - 2,
+    }
+    return MfuFigure(**{**unknown, **known})  # type: ignore[arg-type]
+
+
+def row(at: float, mfu: float | None) -> JobRow:
+    unknown = dict.fromkeys(field.name for field in fields(JobRow))
+    known = {
+        "job_id": "j1",
+        "name": "llama",
+        "cluster": "a",
+        "kind": "pretrain",
+        "state": "running",
+        "scheduler": "slurm",
+        "gpus": 64,
+        "gpus_observed": 64,
+        "mfu": figure(at, mfu),
+        "target": Target(ratio=0.45, source="job"),
+        "kernel_active_ratio": 0.5,
+        "tensor_active_ratio": 0.5,
+        "last_step": 100,
+        "last_step_seconds": at - 2,
+    }
+    return JobRow(**{**unknown, **known})  # type: ignore[arg-type]
+
+
 def job(at: float, mfu: float | None, **changes: Any) -> JobFacts:
-    figure = MfuFigure(
-        value_ratio=mfu,
-        palm_ratio=None,
-        convention="causal",
-        basis="steps+shape",
-        reason=None,
-        flops_per_token=None,
-        palm_flops_per_token=None,
-        tokens_per_second=None,
-        gpus=64,
-        gpus_basis="world_size",
-        gpus_observed=64,
-        gpu_model=None,
-        peak_flops=None,
-        peak_source=None,
-        dtype=None,
-        dtype_basis=None,
-        shape_origin=None,
-        steps=50,
-        window_start_seconds=at - 200,
-        window_end_seconds=at - 2,
-    )
-    row = JobRow(
-        job_id="j1",
-        name="llama",
-        cluster="a",
-        user=None,
-        account=None,
-        kind="pretrain",
-        state="running",
-        scheduler="slurm",
-        scheduler_job_id="17",
-        waiting_for=None,
-        gpus=64,
-        gpus_basis="world_size",
-        gpus_observed=64,
-        nodes=8,
-        gpu_model=None,
-        mfu=figure,
-        wall_mfu_ratio=None,
-        target=Target(ratio=0.45, source="job"),
-        kernel_active_ratio=0.5,
-        tensor_active_ratio=0.5,
-        trend=(),
-        start_seconds=None,
-        end_seconds=None,
-        last_step=100,
-        last_step_seconds=at - 2,
-        waste_gpu_milliseconds=0,
-        waste_money=None,
-        waste_by_class={},
-        cause=None,
-        findings=0,
-        trainer=None,
-    )
     made = JobFacts(
-        row=row,
+        row=row(at, mfu),
         bucket="STEP",
         bucket_since_seconds=START,
         steps_since_start=100,
