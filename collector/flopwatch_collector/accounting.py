@@ -30,7 +30,7 @@ HORIZON_SECONDS = 660.0
 """Younger time is provisional: the longest usual hang threshold, which exceeds the idle grace, and a minute."""
 FILL_SECONDS = 4.0
 """After so long a tick begins no further piece of history."""
-FIGURE_LOOKBACK_SECONDS = 7200.0
+FIGURE_LOOKBACK_SECONDS = 21_600.0
 
 
 class Accounting:

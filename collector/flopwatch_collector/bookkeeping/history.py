@@ -187,6 +187,7 @@ class History:
         return {name: np.concatenate([part[name] for part in tables]) for name in ROLLUP_COLUMNS}
 
     def _read(self, kind: RollupKind, start: float, end: float, jobs: list[int] | None) -> Columns:
+        start, end = (math.ceil(time / WINDOW_SECONDS) * float(WINDOW_SECONDS) for time in (start, end))
         if end <= start:
             return {}
         key = (kind, start, end, tuple(jobs) if jobs is not None else None)

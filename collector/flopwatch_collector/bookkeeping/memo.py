@@ -32,9 +32,13 @@ class Memos:
         resumes = {int(launch): step for launch, step in memo.resumes.items()}
         return Before(first_step_seconds=memo.first_step_seconds, resumes=resumes)
 
-    def learn(self, timelines: Mapping[int, JobTimeline]) -> set[int]:
-        """Take what timelines show; returns jobs of which a session is now known to have gone back."""
-        rewound = set()
+    def learn(self, timelines: Mapping[int, JobTimeline]) -> tuple[set[int], set[int]]:
+        """Take what timelines show.
+
+        Returns jobs of which a session is now known to have gone back, and jobs whose first steps these are.
+        """
+        rewound: set[int] = set()
+        found: set[int] = set()
         for job, timeline in timelines.items():
             old = self._memos.get(str(job), JobMemo())
             new = JobMemo(
@@ -45,7 +49,9 @@ class Memos:
                 self._changed.add(str(job))
             if new.resumes != old.resumes:
                 rewound.add(job)
-        return rewound
+            if old.first_step_seconds is None and new.first_step_seconds is not None:
+                found.add(job)
+        return rewound, found
 
     def save(self) -> None:
         """Make what was learned durable."""

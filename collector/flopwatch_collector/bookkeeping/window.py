@@ -69,9 +69,7 @@ class Windows:
             return Computed.nothing()
         inputs, bases = self._inputs(state, (start, until), now)
         rows = account(inputs, start, until)
-        for job in self._memos.learn(inputs.timelines):
-            self._note_rewind(state, inputs.timelines[job], now)
-        self._memos.save()
+        self._learn(state, inputs, now)
         return Computed(
             ledger=rows,
             rollup=job_rollup(rows, inputs.samples, inputs.timelines, bases, now),
@@ -172,6 +170,17 @@ class Windows:
         shared = any(lease.share_ratio < 1.0 for lease in leases)
         return basis_of(run, devices_of(record, run, leases, state.gpus), shared=shared)
 
+    def _learn(self, state: FleetState, inputs: LedgerInputs, now: float) -> None:
+        """Remember what the timelines show, and the time that it makes wrong."""
+        rewound, found = self._memos.learn(inputs.timelines)
+        for job in rewound:
+            self._note_rewind(state, inputs.timelines[job], now)
+        for job in found:
+            steps = inputs.timelines[job].steps["ts"]
+            if steps.size:
+                self._late.append((float(steps[-1]), run_until(inputs, job)))
+        self._memos.save()
+
     def _note_rewind(self, state: FleetState, timeline: JobTimeline, now: float) -> None:
         """Remember the time that a rewind made wrong: from the first step done again to the newest session."""
         record = state.jobs[timeline.job]
@@ -192,7 +201,7 @@ class Windows:
         late, self._late = self._late, []
         if (since := self._declarations.new_since()) is not None:
             late.append((since, edge))
-        return [(start, min(end, edge)) for start, end in late if start < edge]
+        return [(start, min(end, edge)) for start, end in late if start < min(end, edge)]
 
     def strip(
         self, state: FleetState, job: int, span: tuple[float, float], now: float
