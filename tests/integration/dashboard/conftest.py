@@ -1,5 +1,6 @@
 """A dashboard that really listens, and a browser that really draws it."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -81,8 +82,9 @@ class Seen:
         self.page.wait_for_function(DRAWN, timeout=20_000)
 
 
-@pytest.fixture
-def served() -> Iterator[Served]:
+@contextlib.contextmanager
+def serving() -> Iterator[Served]:
+    """The dashboard over the cluster, beside a route of the interface it is mounted in."""
     query = ClusterQuery()
     api = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -96,6 +98,21 @@ def served() -> Iterator[Served]:
     server.stop()
 
 
+@contextlib.contextmanager
+def looking(browser: Browser, base: str) -> Iterator[Seen]:
+    """A fresh browser profile on a laptop's screen."""
+    context = browser.new_context(
+        viewport={"width": 1366, "height": 768},
+        accept_downloads=True,
+        locale="en-US",
+        reduced_motion="reduce",
+    )
+    seen = Seen(context.new_page(), base)
+    seen.watch()
+    yield seen
+    context.close()
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -107,14 +124,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
+def served() -> Iterator[Served]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
 def seen(served: Served, browser: Browser) -> Iterator[Seen]:
-    context = browser.new_context(
-        viewport={"width": 1366, "height": 768},
-        accept_downloads=True,
-        locale="en-US",
-        reduced_motion="reduce",
-    )
-    watched = Seen(context.new_page(), served.url)
-    watched.watch()
-    yield watched
-    context.close()
+    with looking(browser, served.url) as watched:
+        yield watched
+
+
+@pytest.fixture(scope="module")
+def fleet_page(browser: Browser) -> Iterator[Page]:
+    """The Fleet page, loaded once for tests that only look at it."""
+    with serving() as running, looking(browser, running.url) as watched:
+        yield watched.open("/ui/?range=7d&theme=light&lang=en", "#fleet-tiles .kpi")

@@ -83,10 +83,8 @@ def test_a_wall_screen_shows_no_controls_and_everything_in_one_view(seen: Any) -
     assert page.is_visible("#pause")
 
 
-def test_all_eight_classes_are_drawn_and_named(seen: Any) -> None:
-    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
-
-    names = page.evaluate(
+def test_all_eight_classes_are_drawn_and_named(fleet_page: Any) -> None:
+    names = fleet_page.evaluate(
         "[...document.querySelectorAll('#fleet-fall-g .ytick text')].map(e => e.textContent)"
     )
 
@@ -96,12 +94,14 @@ def test_all_eight_classes_are_drawn_and_named(seen: Any) -> None:
     ]  # fmt: skip
 
 
-def test_the_page_says_simulated_example_price_and_the_time_of_the_data(seen: Any) -> None:
-    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
-
-    assert page.inner_text("#chips").split("\n") == ["train-a · 1,024 GPUs", "SIMULATED", "example price"]
-    assert page.inner_text("#live") == "Live · 15:11:56 UTC"
-    assert page.title() == "flopwatch · Fleet"
+def test_the_page_says_simulated_example_price_and_the_time_of_the_data(fleet_page: Any) -> None:
+    assert fleet_page.inner_text("#chips").split("\n") == [
+        "train-a · 1,024 GPUs",
+        "SIMULATED",
+        "example price",
+    ]
+    assert fleet_page.inner_text("#live") == "Live · 15:11:56 UTC"
+    assert fleet_page.title() == "flopwatch · Fleet"
 
 
 def test_several_clusters_long_words_and_old_data_still_fit_in_the_header(seen: Any, served: Any) -> None:
@@ -130,13 +130,14 @@ def test_several_clusters_long_words_and_old_data_still_fit_in_the_header(seen: 
     assert seen.complaints == []
 
 
-def test_a_screen_reader_hears_the_figures(seen: Any) -> None:
-    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
-
-    assert page.get_by_role("img", name="Daily billable utilisation, 30 days, 30-day mean 62.5%").count() == 1
-    assert page.get_by_role("navigation").count() == 1
-    assert page.get_by_role("heading", level=2).count() == 5
-    assert page.get_by_role("link", name="Jobs", exact=True).count() == 1
+def test_a_screen_reader_hears_the_figures(fleet_page: Any) -> None:
+    assert (
+        fleet_page.get_by_role("img", name="Daily billable utilisation, 30 days, 30-day mean 62.5%").count()
+        == 1
+    )
+    assert fleet_page.get_by_role("navigation").count() == 1
+    assert fleet_page.get_by_role("heading", level=2).count() == 5
+    assert fleet_page.get_by_role("link", name="Jobs", exact=True).count() == 1
 
 
 def test_the_keyboard_reaches_the_content_and_the_arithmetic(seen: Any) -> None:
@@ -158,21 +159,17 @@ def test_the_arithmetic_of_a_job_is_one_click_away(seen: Any) -> None:
     assert page.inner_text("#job-arithmetic-line") == "4.36e+11 × 1.813e+05 ÷ (256 × 9.894e+14) = 31.20%"  # noqa: RUF001
 
 
-def test_the_only_button_of_a_graph_saves_it_as_a_picture(seen: Any) -> None:
-    page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
-
-    page.hover("#fleet-daily-g .nsewdrag")
-    assert page.locator("#fleet-daily-g .modebar-btn").count() == 1
-    with page.expect_download() as download:
-        page.click("#fleet-daily-g .modebar-btn")
+def test_the_only_button_of_a_graph_saves_it_as_a_picture(fleet_page: Any) -> None:
+    fleet_page.hover("#fleet-daily-g .nsewdrag")
+    assert fleet_page.locator("#fleet-daily-g .modebar-btn").count() == 1
+    with fleet_page.expect_download() as download:
+        fleet_page.click("#fleet-daily-g .modebar-btn")
 
     assert download.value.suggested_filename == "fleet-daily-g.png"
     assert Path(download.value.path()).read_bytes()[:4] == b"\x89PNG"
 
 
-def test_csv_links_lead_to_the_interface_with_the_range(seen: Any) -> None:
-    page = seen.open("/ui/?range=7d&theme=light&lang=en", "#fleet-tiles .kpi")
-
-    links = page.evaluate("[...document.querySelectorAll('a.csv')].map(a => a.getAttribute('href'))")
+def test_csv_links_lead_to_the_interface_with_the_range(fleet_page: Any) -> None:
+    links = fleet_page.evaluate("[...document.querySelectorAll('a.csv')].map(a => a.getAttribute('href'))")
 
     assert links == ["/api/v1/export/days.csv?seconds=604800", "/api/v1/export/ledger.csv?seconds=604800"]
