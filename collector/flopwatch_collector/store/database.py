@@ -3,16 +3,18 @@
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
+T = TypeVar("T")
 Cursor = Any
 """DuckDB's package has no types."""
 
 READERS = 4
+ATTEMPTS = 4
 
 
 class Database:
@@ -35,6 +37,8 @@ class Database:
         self._idle: list[Cursor] = []
         self._slots = threading.BoundedSemaphore(READERS)
         self.reopened = 0
+        self.reviving = threading.Lock()
+        """Held by the one thread that finds out whether the instance is dead."""
         self._open()
 
     def _open(self) -> None:
@@ -111,13 +115,28 @@ class Database:
         """
         with self._condition:
             self._reopening = True
+            self.reopened += 1
             try:
                 self._let_go()
-                self.reopened += 1
                 self._open()
             finally:
                 self._reopening = False
                 self._condition.notify_all()
+
+    def answer(self, question: Callable[[], T]) -> T:
+        """The question's answer; asked again when the instance was replaced under it.
+
+        Raises:
+            duckdb.Error: it cannot be answered.
+        """
+        for _ in range(ATTEMPTS - 1):
+            opened = self.reopened
+            try:
+                return question()
+            except duckdb.Error:
+                if self.reopened == opened:
+                    raise
+        return question()
 
     def close(self) -> None:
         """Close every file; statements that run are interrupted."""

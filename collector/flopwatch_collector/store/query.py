@@ -106,18 +106,16 @@ class Questions:
             return self._fetched(_NODE_SERIES.format(source=source, step=step, first=first))
 
     def _fetched(self, sql: str, values: list[object] | None = None) -> Columns:
-        """The answer; a database that was replaced meanwhile is asked once more."""
-        before = self._ground.database.reopened
-        try:
-            return self._once(sql, values)
-        except duckdb.Error:
-            if self._ground.database.reopened == before:
-                raise
-            return self._once(sql, values)
+        return self._ground.database.answer(lambda: self._once(sql, values))
 
     def _once(self, sql: str, values: list[object] | None) -> Columns:
-        with self._ground.database.reader() as cursor:
-            return columns.plain(cursor.execute(sql, values or []).fetchnumpy())
+        """The answer; a database that turns out to be dead is reopened, for another try."""
+        try:
+            with self._ground.database.reader() as cursor:
+                return columns.plain(cursor.execute(sql, values or []).fetchnumpy())
+        except duckdb.Error:
+            self._ground.revive()
+            raise
 
 
 def _within(start: int, end: int) -> str:

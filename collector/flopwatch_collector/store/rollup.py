@@ -137,7 +137,14 @@ class Rollups:
 
     def rows(self, start: float, end: float, jobs: Iterable[int] | None = None) -> Columns:
         """The newest rows of windows that start in [start, end), sorted by ts (and job, where there is one)."""
-        span = Span(start=columns.microseconds(start), end=columns.microseconds(end), jobs=jobs)
+        span = Span(
+            start=columns.microseconds(start),
+            end=columns.microseconds(end),
+            jobs=None if jobs is None else tuple(jobs),
+        )
+        return self._database.answer(lambda: self._rows(span))
+
+    def _rows(self, span: Span) -> Columns:
         with self.state.borrowed() as state, self._database.reader() as cursor:
             kinds = state.columns() or {"ts": TIME}
             keys = ", ".join(quoted(name) for name in ("ts", "job") if name in kinds)

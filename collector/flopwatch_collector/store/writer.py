@@ -97,10 +97,11 @@ class Writer:
 
     def _commit(self, group: list[Waiting]) -> None:
         fresh, repeated = self._sorted_out(group)
+        opened = self._ground.database.reopened
         try:
             self._insert(fresh)
         except duckdb.Error as problem:
-            self._after_failure(fresh, problem)
+            self._after_failure(fresh, problem, opened)
         else:
             self._landed(fresh)
         for waiting in repeated:
@@ -151,11 +152,11 @@ class Writer:
         earliest = microseconds(float(samples["ts"].min()))
         written.oldest[alias] = min(written.oldest.get(alias, earliest), earliest)
 
-    def _after_failure(self, fresh: list[Waiting], problem: duckdb.Error) -> None:
+    def _after_failure(self, fresh: list[Waiting], problem: duckdb.Error, opened: int) -> None:
         """Find out what is durable nevertheless; with the database reopened, try once more."""
         self._ground.problems.add(f"a commit failed: {problem}")
         try:
-            reopened = self._reopened_if_dead()
+            reopened = self._ground.revive() or self._ground.database.reopened != opened
             missing = self._missing(fresh)
             if reopened and missing:
                 self._insert(missing)
@@ -166,15 +167,6 @@ class Writer:
             return
         self._landed([waiting for waiting in fresh if waiting not in missing])
         _refuse(missing, f"the store cannot write: {problem}")
-
-    def _reopened_if_dead(self) -> bool:
-        try:
-            with self._ground.database.cursor() as cursor:
-                cursor.execute(f"SELECT count(*) FROM {self._hot.alias}.batch").fetchall()
-        except duckdb.Error:
-            self._ground.database.reopen()
-            return True
-        return False
 
     def _missing(self, fresh: list[Waiting]) -> list[Waiting]:
         with self._ground.database.cursor() as cursor:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,6 +197,42 @@ def test_a_database_that_died_is_reopened_and_nothing_is_lost(store, settings, o
     assert again.gpu_samples(NOON, NOON + 2, ())["ts"].tolist() == [NOON, NOON + 1]
     for sequence in (1, 2):
         assert again.submit(replace(FIRST, sequence=sequence), sample()).result(30).duplicate is True
+
+
+def test_a_question_to_a_database_that_died_reopens_it(store) -> None:
+    store.submit(FIRST, sample()).result(30)
+    kill_database(store)
+    assert_has_the_sample_once(store)
+    assert store.stats().reopened == 1
+
+
+def test_readers_outlive_a_database_that_dies_under_them(store) -> None:
+    for sequence in range(3):
+        store.submit(replace(FIRST, sequence=sequence), sample(NOON + sequence)).result(30)
+    store.put_windows("job5m", [0.0], {"ts": np.zeros(2)})
+    over, counts, windows, wrong = threading.Event(), set(), set(), []
+
+    def read() -> None:
+        try:
+            while not over.is_set():
+                counts.add(len(store.steps(NOON, NOON + 100)["ts"]))
+                windows.add(len(store.windows("job5m", 0, 100)["ts"]))
+        except duckdb.Error as problem:
+            wrong.append(problem)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for sequence in range(3, 6):
+        kill_database(store)
+        store.submit(replace(FIRST, sequence=sequence), sample(NOON + sequence)).result(30)
+    over.set()
+    for reader in readers:
+        reader.join(30)
+    assert wrong == []
+    assert counts <= {3, 4, 5, 6}
+    assert windows == {2}
+    assert len(store.steps(NOON, NOON + 100)["ts"]) == 6
 
 
 def kill_database(store) -> None:
