@@ -104,7 +104,9 @@ def shape(facts: Facts) -> dict[str, Any] | None:
     heads = integer(known, "n_heads")
     grouped = known.get("group_query_attention") is not False
     optional = {
-        "ffn_hidden": integer(known, "ffn_hidden") or _llama_ffn(known, hidden),
+        "ffn_hidden": integer(known, "ffn_hidden")
+        or _llama_ffn(known, hidden)
+        or _default_ffn(known, hidden),
         "n_heads": heads,
         "n_kv_heads": (integer(known, "n_kv_heads") if grouped else None) or heads,
         "head_dim": integer(known, "head_dim") or (hidden // heads if heads else None),
@@ -119,6 +121,18 @@ def shape(facts: Facts) -> dict[str, Any] | None:
     }
     found.update({name: value for name, value in optional.items() if value is not None})
     return found
+
+
+def _default_ffn(facts: Facts, hidden: int) -> int | None:
+    """Four times the width, where Megatron's arguments or a GPT-2-like configuration name no other."""
+    return 4 * hidden if facts.get("megatron_arguments") or facts.get("gpt_style") else None
+
+
+def complete_shape(facts: Facts) -> dict[str, Any] | None:
+    """The shape, where it has all that ``ModelShape.from_dict`` needs."""
+    found = shape(facts)
+    needed = ("n_heads", "vocab", "ffn_hidden", "gated_mlp")
+    return found if found is not None and all(name in found for name in needed) else None
 
 
 def _llama_ffn(facts: Facts, hidden: int) -> int | None:
@@ -141,6 +155,11 @@ def _gated(facts: Facts, flavored: bool) -> bool | None:  # noqa: FBT001 - a pri
     model = str(facts.get("model_type", "")).lower()
     if model.startswith(_GATED_MODELS) or "multiple_of" in facts or flavored:
         return True
+    activations = facts.get("mlp_activations")
+    if isinstance(activations, str):
+        return "linear" in activations
+    if facts.get("megatron_arguments") or facts.get("gpt_style"):
+        return False
     hidden_act = facts.get("hidden_act")
     return hidden_act in ("silu", "swish") if isinstance(hidden_act, str) else None
 
@@ -218,7 +237,7 @@ def run_facts(
         source="log",
         origin=origin or "log",
         trainer=family,
-        shape=shape(facts),
+        shape=complete_shape(facts),
         parameter_count=parameter_count(facts),
         flops_per_token=float(flops) if isinstance(flops, int | float) else None,
         world_size=world_size(facts),

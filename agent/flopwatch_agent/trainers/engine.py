@@ -5,8 +5,16 @@ from dataclasses import replace
 
 from flopwatch_agent.trainers.bars import Bar
 from flopwatch_agent.trainers.clocks import event_seconds
+from flopwatch_agent.trainers.crosscheck import DOUBT_RATIO, known_factors
 from flopwatch_agent.trainers.derive import global_batch_size
-from flopwatch_agent.trainers.estimate import Context, estimate, infer_facts, tokens_of_step
+from flopwatch_agent.trainers.estimate import (
+    Context,
+    Estimate,
+    estimate,
+    infer_facts,
+    seconds_between,
+    tokens_of_step,
+)
 from flopwatch_agent.trainers.facts import Fact, FactBook, integer
 from flopwatch_agent.trainers.findings import FindingBook, check_row
 from flopwatch_agent.trainers.grammar import Grammar
@@ -15,7 +23,7 @@ from flopwatch_agent.trainers.reading import NOWHERE, Launch, Origin, Reading
 from flopwatch_agent.trainers.rowbuilder import build_row, first_line_correction, steps_covered
 from flopwatch_agent.trainers.rows import PhaseMark, Row, SessionInfo
 from flopwatch_agent.trainers.sessions import place, resolve, resumed_from
-from flopwatch_agent.trainers.steady import why_not_steady
+from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, why_not_steady
 from flopwatch_agent.trainers.steps import step_of
 
 
@@ -67,6 +75,7 @@ class Engine:
     def expect_main(self) -> None:
         """A header told that a family with better lines is coming."""
         self._main_expected = True
+        self.book.set("megatron_arguments", True, "argument block")
 
     def rollout(self, values: Mapping[str, float], origin: Origin) -> None:
         """A rollout of reinforcement learning has ended."""
@@ -224,11 +233,14 @@ class Engine:
         context = self._context(reading)
         correction = first_line_correction(context)
         timed = estimate(context)
+        factor = self._checked(context, timed)
+        if correction is None and factor is not None and timed.seconds is not None:
+            correction = timed.seconds * factor
         covered = steps_covered(context, timed)
         seconds = correction if correction is not None else timed.seconds
         why = why_not_steady(reading, launch, seconds=seconds, base_step=launch.base_step, covered=covered)
-        if correction is not None:
-            why = "the printed mean contains the first step again; the time is that of the steps after it"
+        if correction is not None and factor is None:
+            why = REPEATED_FIRST_STEP
         row = build_row(context, timed, correction=correction, covered=covered, why=why)
         at = self._when(reading.origin)
         rollout = (
@@ -239,6 +251,28 @@ class Engine:
             replace(row, end_time_seconds=at, extras={**row.extras, **rollout}, samples=batch or row.samples)
         )
         self._advance(reading, row)
+
+    def _checked(self, context: Context, timed: Estimate) -> float | None:
+        """The factor by which printed times are wrong, by the time stamps of the lines."""
+        check = self._launch.check
+        observed = seconds_between(context)
+        claims = timed.basis in ("printed", "derived_tokens", "derived_samples", "derived_rate")
+        if not claims or timed.seconds is None:
+            return None
+        single = context.reading.grammar.covers == "one" and (context.advanced or 1) > 1
+        if observed is not None and not (self._launch.pauses or single or context.reading.grammar.window):
+            check.add(observed_seconds=observed, claimed_seconds=timed.seconds)
+        factor = check.settle(known_factors(self.book.facts))
+        ratio = check.ratio()
+        if factor is not None:
+            text = f"step times are wrong by a factor of {factor:g} ({check.name}), by the time stamps; corrected"
+            self.findings.say("unit_mismatch", text, factor=factor)
+        elif ratio is not None and not 1 / DOUBT_RATIO < ratio < DOUBT_RATIO:
+            text = (
+                f"lines are {ratio:.2f} times as far apart as their step times say, and no known factor fits"
+            )
+            self.findings.say("estimators_differ", text, ratio=ratio)
+        return factor
 
     def _context(self, reading: Reading) -> Context:
         launch = self._launch
@@ -262,6 +296,9 @@ class Engine:
         launch = self._launch
         if launch.previous is not None and reading.step > launch.previous.step:
             launch.interval = reading.step - launch.previous.step
+        arrived = reading.origin.arrived_at_seconds
+        if launch.previous is not None and arrived is not None:
+            launch.bursts = launch.bursts or launch.previous.origin.arrived_at_seconds == arrived
         launch.previous = reading
         launch.rank = reading.rank if launch.rank is None else launch.rank
         launch.rows += 1

@@ -14,6 +14,8 @@ from flopwatch_agent.trainers.derive import (
 from flopwatch_agent.trainers.facts import Fact, integer
 from flopwatch_agent.trainers.reading import Launch, Reading
 
+_SHORTEST_ARRIVAL_SECONDS = 0.5
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
@@ -66,7 +68,8 @@ def estimate(context: Context) -> Estimate:
         seconds = estimator(context)
         if seconds is not None and 0.0 < seconds < float("inf"):
             return Estimate(seconds=seconds, basis=basis)
-    return Estimate(seconds=None)
+    seconds = _arrival(context)
+    return Estimate(seconds=seconds, basis="none" if seconds is None else "arrival")
 
 
 def tokens_of_step(context: Context) -> float | None:
@@ -100,6 +103,16 @@ def _tokens_counted_after(context: Context) -> float | None:
     if before is not None and context.advanced:
         return (total - before) / context.advanced
     return total / context.advanced if context.advanced and context.base_step is not None else None
+
+
+def _arrival(context: Context) -> float | None:
+    """From the times the lines came, while the log is followed and its writer does not buffer."""
+    now = context.reading.origin.arrived_at_seconds
+    before = context.previous.origin.arrived_at_seconds if context.previous else None
+    if now is None or before is None or context.launch.bursts or not context.advanced:
+        return None
+    between = now - before
+    return between / context.advanced if between >= _SHORTEST_ARRIVAL_SECONDS else None
 
 
 def _printed(context: Context) -> float | None:
@@ -168,6 +181,11 @@ def _samples(context: Context) -> float | None:
 def _rate(context: Context) -> float | None:
     rate = context.reading.get("steps_per_second")
     return 1.0 / rate if rate else None
+
+
+def seconds_between(context: Context) -> float | None:
+    """Seconds of one step by the time stamps of this line and the one before."""
+    return _timestamps(context)
 
 
 def _timestamps(context: Context) -> float | None:

@@ -108,6 +108,8 @@ class FactBook:
         value = _value(_NEOX_TAIL.sub("", found[2]))
         if name is not None and value is not None:
             self.set(name, value, origin)
+            if found[1] == "n_embd":
+                self.set("gpt_style", True, origin)
 
     def _read_repr(self, text: str) -> None:
         parallel = "ParallelismArgs(" in text

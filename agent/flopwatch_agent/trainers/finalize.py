@@ -7,7 +7,7 @@ from statistics import median
 from flopwatch_agent.trainers.derive import world_size
 from flopwatch_agent.trainers.facts import Fact
 from flopwatch_agent.trainers.rows import Parsed, Row, SessionInfo
-from flopwatch_agent.trainers.steady import OUTLIER_RATIO
+from flopwatch_agent.trainers.steady import OUTLIER_RATIO, REPEATED_FIRST_STEP
 
 _ENOUGH_ROWS = 5
 
@@ -17,6 +17,8 @@ def finalized(parsed: Parsed) -> Parsed:
     facts = dict(enumerate(parsed.facts))
     rows = [_timed(row, facts.get(row.session, {}), parsed.steps) for row in parsed.steps]
     rows = [_superseded(row, parsed.sessions) for row in rows]
+    factors = {row.session: factor for row in rows for factor in (_factor(row),) if factor is not None}
+    rows = [_rescaled(row, factors.get(row.session)) for row in rows]
     usual = {session: _usual(rows, session) for session in {row.session for row in rows}}
     return replace(parsed, steps=tuple(_standing_out(row, usual[row.session]) for row in rows))
 
@@ -35,6 +37,21 @@ def _timed(row: Row, facts: Mapping[str, object], rows: tuple[Row, ...]) -> Row:
     covered = row.steps_covered or row.steps_advanced or 1
     seconds = tokens / world / rate * covered
     return replace(row, seconds=seconds, steps_covered=covered, basis="derived_tokens")
+
+
+def _factor(row: Row) -> float | None:
+    """By how much the trainer's own time was corrected; the correction of a first interval is none of this."""
+    if row.basis != "corrected" or not row.printed_step_seconds or row.why_not_steady == REPEATED_FIRST_STEP:
+        return None
+    return (row.step_seconds or 0.0) / row.printed_step_seconds
+
+
+def _rescaled(row: Row, factor: float | None) -> Row:
+    """The same correction for the rows before it could be known."""
+    if factor is None or row.seconds is None or row.basis == "corrected":
+        return row
+    printed = row.step_seconds
+    return replace(row, seconds=row.seconds * factor, basis="corrected", printed_step_seconds=printed)
 
 
 def _superseded(row: Row, sessions: tuple[SessionInfo, ...]) -> Row:

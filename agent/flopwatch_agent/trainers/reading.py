@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from flopwatch_agent.trainers.bars import Bar
 from flopwatch_agent.trainers.clocks import Stamp
+from flopwatch_agent.trainers.crosscheck import CrossCheck
 from flopwatch_agent.trainers.grammar import Grammar
 
 NEAR_STEPS = 100
@@ -73,6 +74,9 @@ class Launch:
     seen: deque[int] = field(default_factory=lambda: deque(maxlen=256))
     pauses: set[str] = field(default_factory=set)
     """Kinds of the marks since the row before."""
+    bursts: bool = False
+    """Rows came together: the writer buffers, so an arrival is no time of a step."""
+    check: CrossCheck = field(default_factory=CrossCheck)
     totals: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=512))
     """Steps and the token counter that runs on over sessions."""
     base_total: float | None = None

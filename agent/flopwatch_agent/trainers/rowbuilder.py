@@ -98,7 +98,7 @@ def build_row(
         mfu=_mfu(context),
         hfu=reading.get("hfu"),
         tokens_per_second_per_gpu=finite(reading.get("tokens_per_second_per_gpu")),
-        printed_step_seconds=reading.get("seconds") if correction is not None else None,
+        printed_step_seconds=timed.seconds if correction is not None else None,
         skipped_steps=_skipped(context),
         data_wait_seconds=reading.get("data_seconds"),
         rank=reading.rank,

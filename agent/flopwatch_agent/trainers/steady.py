@@ -8,6 +8,7 @@ PAUSE_RATIO = 1.25
 """A row after an evaluation or checkpoint is unsteady from this multiple of the usual step on."""
 OUTLIER_RATIO = 3.0
 """From this multiple on a row is unsteady whatever the log says: a stall, an unprinted pause."""
+REPEATED_FIRST_STEP = "the printed mean contains the first step again; the time is that of the steps after it"
 DATA_WAIT_SHARE = 0.5
 IMPOSSIBLE_TFLOPS = 20_000.0
 """No accelerator does more, in any number format."""

@@ -212,7 +212,7 @@ class TextLog:
         for grammar in ROLLOUTS:
             for hit in match(grammar, text):
                 engine.rollout(hit.values, origin)
-        if "- arguments -" in text:
+        if "- arguments -" in text or text.strip() == "arguments:":
             engine.expect_main()
         for mark in read_mark(text):
             engine.mark(mark, origin)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flopwatch.flops import ModelShape
 from flopwatch_agent.trainers import to_wire
 from flopwatch_agent.trainers.clocks import elapsed_seconds, event_seconds, read_stamp
 from flopwatch_agent.trainers.lines import MAX_LINE_BYTES
@@ -234,11 +235,28 @@ def test_facts_of_a_header_without_steps_are_given() -> None:
     reader.feed(
         b"------------------------ arguments ------------------------\n"
         b"  hidden_size ..................................... 4096\n"
+        b"  num_attention_heads ............................. 32\n"
         b"  num_layers ...................................... 32\n"
+        b"  padded_vocab_size ............................... 50304\n"
+        b"  swiglu .......................................... False\n"
         b"  world_size ...................................... 64\n",
         1.0,
     )
 
     (facts,) = reader.take().runs
 
-    assert (facts.world_size, facts.shape) == (64, {"hidden": 4096, "n_layers": 32})
+    assert facts.world_size == 64
+    assert facts.shape == {
+        "hidden": 4096, "n_layers": 32, "ffn_hidden": 16384, "n_heads": 32, "n_kv_heads": 32, "head_dim": 128,
+        "vocab": 50304, "padded_vocab_used": 50304, "gated_mlp": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FIXTURES / "trainer_logs").glob("*.log")), ids=lambda path: path.stem
+)
+def test_a_shape_that_is_sent_is_one_that_flops_can_be_counted_from(path: Path) -> None:
+    shapes = [facts.shape for facts in parse_whole(path.read_bytes()).runs if facts.shape is not None]
+
+    for shape in shapes:
+        assert ModelShape.from_dict(shape).hidden == shape["hidden"]

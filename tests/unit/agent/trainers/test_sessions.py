@@ -165,3 +165,33 @@ def test_a_resumed_hf_run_takes_tokens_from_the_counter_that_ran_on() -> None:
     assert [row.superseded for row in parsed.steps] == [False, False, True, False]
     assert parsed.steps[-1].tokens == 1150.0
     assert parsed.steps[-1].step_seconds == 1.1
+
+
+def test_a_time_in_the_wrong_unit_is_corrected_by_the_time_stamps_and_said() -> None:
+    lines = "".join(iteration(step, milliseconds=6.0) for step in range(1, 16))
+    parsed = parse_whole((ARGUMENTS + lines).encode())
+
+    assert [row.step_seconds for row in parsed.steps] == [6.0] * 15
+    assert {row.basis for row in parsed.steps} == {"corrected"}
+    assert parsed.steps[0].printed_step_seconds == 0.006
+    assert [(found.code, found.values["factor"]) for found in parsed.findings] == [("unit_mismatch", 1000.0)]
+
+
+def test_times_that_disagree_by_no_known_factor_are_left_and_said() -> None:
+    lines = "".join(iteration(step, milliseconds=2_600.0) for step in range(1, 16))
+    parsed = parse_whole((ARGUMENTS + lines).encode())
+
+    assert {row.step_seconds for row in parsed.steps} == {2.6}
+    assert [found.code for found in parsed.findings] == ["estimators_differ"]
+
+
+def test_arrival_is_the_time_of_a_step_only_while_lines_come_singly() -> None:
+    line = "Step {} | loss:1.5 lr:2e-05 tokens_per_second_per_gpu:2119.8 grad_norm:1.0\n"
+    reader = LogReader(kind="stdout")
+    for step, arrived in ((1, 10.0), (2, 14.0), (3, 18.5), (4, 18.5), (5, 30.0)):
+        reader.feed(line.format(step).encode(), arrived)
+
+    rows = reader.take().steps
+    assert [(row.step_seconds, row.basis) for row in rows] == [
+        (None, "none"), (4.0, "arrival"), (4.5, "arrival"), (None, "none"), (None, "none"),
+    ]  # fmt: skip
