@@ -30,6 +30,14 @@ def test_an_alert_says_its_rule_with_its_values() -> None:
     assert phrases.alert(low, CHINESE) == "vit-g-pre/08：MFU 30.8% 低于目标 42%"  # noqa: RUF001 - Chinese punctuation
 
 
+def test_alerts_say_how_many_gpus_and_how_long() -> None:
+    idle, hang, _, down, _ = cluster.ALERTS
+
+    assert phrases.alert(idle, ENGLISH) == "dlrm-v4/run-2: 256 GPUs held idle for 5.2 h"
+    assert phrases.alert(hang, ENGLISH) == "whisper-xl/ft3: no training progress, 64 GPUs wait"
+    assert phrases.alert(down, CHINESE).endswith("gpu-n402 停机：8 卡")  # noqa: RUF001 - Chinese punctuation
+
+
 def test_an_alert_of_an_unknown_rule_or_without_its_values_says_its_own_summary() -> None:
     bare = dataclasses.replace(cluster.ALERTS[2], values={})
 
