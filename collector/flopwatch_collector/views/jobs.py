@@ -94,7 +94,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
     rolled, ledger = made.rollups.get(record.number), made.ledger.get(record.number)
     target = target_of(record, job.kind, sources.settings.targets)
     kernel, tensor = _activity(job, rolled, moment.now)
-    step, step_seconds = _last_step(job)
+    step, step_seconds = job.last_step or (None, None)
     waste, classes = _waste(ledger)
     state = state_of(job)
     return JobRow(
@@ -173,11 +173,3 @@ def _activity(job: JobNow, rolled: Columns | None, now: float) -> tuple[float | 
         return None, None
     rows = rolled if job.ended else take(rolled, rolled["ts"] >= now - ACTIVITY_SECONDS - 300.0)
     return rollup.mean(rows, "kernel_active_ratio"), rollup.mean(rows, "tensor_active_ratio")
-
-
-def _last_step(job: JobNow) -> tuple[int | None, float | None]:
-    timeline = job.timeline
-    if timeline is None or not timeline.steps["ts"].size:
-        return None, job.figure.window_end_seconds
-    newest = int(np.argmax(timeline.steps["ts"]))
-    return int(timeline.steps["step"][newest]), float(timeline.steps["ts"][newest])

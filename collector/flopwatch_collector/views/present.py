@@ -15,6 +15,8 @@ from flopwatch_collector.compute.timeline import JobTimeline, no_timeline
 from flopwatch_collector.model import PHASE_KINDS, Columns, FleetState, JobRecord, LeaseRecord
 from flopwatch_collector.views.sources import Moment, Sources
 
+LATE_SECONDS = 3_600.0
+"""The figure of an ended job is made from this much of its last time, and what accounting reads around it."""
 HELD_LOOKBACK_SECONDS = 3 * 3_600.0
 PHASE_BUCKETS = {"startup": "STARTUP", "data": "DATA_WAIT", "eval": "EVAL", "checkpoint": "CKPT"}
 HELD_CODES = tuple(CODE[name] for name in sorted(HELD_BUCKETS))
@@ -29,6 +31,8 @@ class JobNow:
     """Of a running job that has reported of its run, around now."""
     basis: JobBasis
     figure: MfuFigure
+    last_step: tuple[int, float] | None
+    """Number and end of the newest step; None before any."""
     bucket: str | None
     """The ledger's bucket it is in; None when unknown or when it has ended."""
     since_seconds: float | None
@@ -53,12 +57,20 @@ class JobNow:
         return int(self.timeline.steps["steps_covered"][rows].sum())
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """What a job's steps came to."""
+
+    figure: MfuFigure
+    last_step: tuple[int, float] | None
+
+
 class Present:
     """Jobs as they stand. Figures of ended jobs are made once and remembered."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._ended: dict[tuple[int, float], MfuFigure] = {}
+        self._ended: dict[tuple[int, float], Figures] = {}
 
     def jobs(self, moment: Moment, numbers: Iterable[int]) -> dict[int, JobNow]:
         """The asked jobs, by number."""
@@ -71,13 +83,14 @@ class Present:
             record = moment.state.jobs[number]
             basis = newest.bases.get(number) or job_basis(moment.state, record, leases.get(number, ()))
             timeline = newest.timelines.get(number)
-            figure = self._figure(record, basis, figures.get(number), moment.now)
+            made = self._figures(record, basis, (figures.get(number), timeline), moment.now)
             bucket, since = bucket_now(record, timeline, newest.ledger, held.get(number), moment.now)
             result[number] = JobNow(
                 record=record,
                 timeline=timeline,
                 basis=basis,
-                figure=figure,
+                figure=made.figure,
+                last_step=made.last_step,
                 bucket=bucket,
                 since_seconds=since,
             )
@@ -90,14 +103,32 @@ class Present:
         older = self._sources.accounting.ledger_rows(start, now) if numbers else newest
         return {number: begin_of_held(take(older, older["job"] == number)) for number in numbers}
 
-    def _figure(self, record: JobRecord, basis: JobBasis, known: MfuFigure | None, now: float) -> MfuFigure:
+    def _figures(
+        self,
+        record: JobRecord,
+        basis: JobBasis,
+        known: tuple[MfuFigure | None, JobTimeline | None],
+        now: float,
+    ) -> Figures:
+        figure, timeline = known
         if record.end_seconds is None:
-            return known or step_figure(no_timeline(record, now), basis)
+            made = figure or step_figure(timeline or no_timeline(record, now), basis)
+            return Figures(figure=made, last_step=newest_step(timeline))
         key = (record.number, record.end_seconds)
         if key not in self._ended:
-            late = known or self._sources.accounting.figure(record.number, now)
-            self._ended[key] = late or step_figure(no_timeline(record, now), basis)
+            end = min(now, record.end_seconds + 1.0)
+            late = self._sources.accounting.timeline(record.number, end - LATE_SECONDS, end, now)
+            made = step_figure(late or no_timeline(record, now), basis)
+            self._ended[key] = Figures(figure=made, last_step=newest_step(late))
         return self._ended[key]
+
+
+def newest_step(timeline: JobTimeline | None) -> tuple[int, float] | None:
+    """Number and end of a timeline's newest step."""
+    if timeline is None or not timeline.steps["ts"].size:
+        return None
+    newest = int(np.argmax(timeline.steps["ts"]))
+    return int(timeline.steps["step"][newest]), float(timeline.steps["ts"][newest])
 
 
 def leases_by_job(state: FleetState) -> dict[int, list[LeaseRecord]]:

@@ -229,3 +229,18 @@ def test_every_column_of_a_series_is_as_long_as_its_times(trained: Site, seconds
         assert {len(column) for column in series.columns.values()} <= {len(series.time_seconds)}
         assert len(series.time_seconds) <= 52
         assert list(series.time_seconds) == sorted(series.time_seconds)
+
+
+def test_an_ended_job_keeps_its_figure_and_its_last_step(site: Site) -> None:
+    site.train(900.0)
+    end = site.now
+    site.push("n1", site.now, 60.0, job=job_ref(end_time_seconds=end, exit_reason="ok", gpus=()))
+    site.tick()
+
+    (row,) = site.query.jobs(Range()).rows
+
+    assert (row.state, row.end_seconds) == ("ended", end)
+    assert row.mfu.value_ratio == pytest.approx(0.40, rel=1e-9)
+    assert (row.last_step, row.last_step_seconds) == (90, end)
+    assert site.query.job(row.job_id, Range()) is not None
+    assert site.engine.active() == ()
