@@ -79,7 +79,7 @@ def torchtitan_step(step: int, seconds: float) -> None:
 
 def hf_header() -> None:
     out("***** Running training *****\n  Num examples = 51,760\n  Num Epochs = 1\n"
-        "  Instantaneous batch size per device = 2\n"
+        "  Instantaneous batch size per device = 4\n"
         "  Total train batch size (w. parallel, distributed & accumulation) = 16\n"
         "  Gradient Accumulation steps = 1\n  Total optimization steps = 40400\n"
         "  Number of trainable parameters = 7,615,616,512\n")  # fmt: skip
