@@ -26,6 +26,8 @@ from flopwatch_agent.trainers.sessions import place, resolve, resumed_from
 from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, why_not_steady
 from flopwatch_agent.trainers.steps import step_of
 
+_MOST_ROLLOUTS = 10_000
+
 
 class Engine:
     """Takes what grammars, bars and marks read, in the order of the file; gives rows."""
@@ -37,6 +39,7 @@ class Engine:
         self.phases: list[PhaseMark] = []
         self.sessions: list[SessionInfo] = []
         self.rollouts: list[dict[str, float]] = []
+        self.rollout_count = 0
         self.session_facts: dict[int, dict[str, Fact]] = {}
         self.family: str | None = None
         self.kind: str = "unknown"
@@ -49,6 +52,7 @@ class Engine:
         self._held: Reading | None = None
         self._waiting: Reading | None = None
         self._bar: Bar | None = None
+        self._first_bar: Bar | None = None
         self._companion: dict[str, float] = {}
         self._main_expected = False
 
@@ -65,7 +69,9 @@ class Engine:
         known = previous.bar.total if previous and previous.bar else bar.total
         if bar.total == (integer(self.book.facts, "total_steps") or known):
             self._bar = bar
-            if self._launch.first_bar is None or self._launch.first_bar.total != bar.total:
+            if self._announced:
+                self._first_bar = self._first_bar or bar
+            elif self._launch.first_bar is None or self._launch.first_bar.total != bar.total:
                 self._launch.first_bar = bar
 
     def companion(self, values: Mapping[str, float]) -> None:
@@ -86,6 +92,8 @@ class Engine:
         if rate and trained:
             found["tokens"] = float(round(rate * trained))
         self.rollouts.append(found)
+        self.rollout_count += 1
+        del self.rollouts[:-_MOST_ROLLOUTS]
         seconds = values.get("step_time_s", 0.0) - values.get("train_time_s", 0.0)
         self._phase("generation", seconds=seconds, at=self._when(origin))
 
@@ -196,6 +204,7 @@ class Engine:
             index=old.index + 1, base_step=base, announced=self._announced, interval=old.interval,
 )  # fmt: skip
         self._launch.begin_stamp = self._begin.stamp if self._begin else None
+        self._launch.first_bar, self._first_bar = self._first_bar, None
         self._launch.base_total = dict(old.totals).get(base)
         self.sessions.append(
             SessionInfo(
@@ -244,7 +253,7 @@ class Engine:
         row = build_row(context, timed, correction=correction, covered=covered, why=why)
         at = self._when(reading.origin)
         rollout = (
-            {"rollout": float(len(self.rollouts))} if self.kind == "rl" and not reading.grammar.order else {}
+            {"rollout": float(self.rollout_count)} if self.kind == "rl" and not reading.grammar.order else {}
         )
         batch = global_batch_size(self.book.facts) if reading.family == "DeepSpeed" else None
         self.rows.append(

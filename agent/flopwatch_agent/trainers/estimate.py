@@ -199,9 +199,10 @@ def _timestamps(context: Context) -> float | None:
 def _bar(context: Context) -> float | None:
     bar = context.reading.bar
     before = context.previous.bar if context.previous else context.launch.first_bar
-    if bar is None or before is None or bar.total != before.total or bar.n <= before.n:
+    if bar is None or before is None or bar.total != before.total:
         return None
-    return (bar.elapsed_seconds - before.elapsed_seconds) / (bar.n - before.n)
+    begin = before.n if context.previous else max(before.n, context.base_step or 0)
+    return (bar.elapsed_seconds - before.elapsed_seconds) / (bar.n - begin) if bar.n > begin else None
 
 
 def _bar_counter(context: Context) -> float | None:

@@ -195,3 +195,25 @@ def test_arrival_is_the_time_of_a_step_only_while_lines_come_singly() -> None:
     assert [(row.step_seconds, row.basis) for row in rows] == [
         (None, "none"), (4.0, "arrival"), (4.5, "arrival"), (None, "none"), (None, "none"),
     ]  # fmt: skip
+
+
+def test_a_resumed_bar_counts_from_the_step_it_went_on_from() -> None:
+    header = "***** Running training *****\n  Num Epochs = 1\n  Total optimization steps = 60\n"
+    row = "\r{{'loss': 1.5, 'learning_rate': 1e-05, 'epoch': {}}}\n"
+
+    def bar(step: int, seconds: int) -> str:
+        return f"\r  5%|#         | {step}/60 [00:{seconds:02}<01:00,  3.4s/it]"
+
+    first = header + bar(0, 0) + bar(40, 40) + row.format(0.67) + bar(50, 50) + row.format(0.83)
+    again = (
+        header
+        + "  Continuing training from global step 40\n"
+        + bar(0, 0)
+        + bar(41, 4)
+        + bar(45, 18)
+        + row.format(0.75)
+    )
+    parsed = parse_whole((first + again).encode())
+
+    assert keys(parsed) == [(0, 40), (0, 50), (1, 45)]
+    assert [row.step_seconds for row in parsed.steps] == [1.0, 1.0, 3.6]
