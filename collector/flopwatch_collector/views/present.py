@@ -50,10 +50,14 @@ class JobNow:
 
     @property
     def steps_since_start(self) -> int | None:
-        """Steps of the newest session that are known; None without any session."""
+        """Steps of the newest session; None without one, or when it began before what is read of it."""
         if self.timeline is None or not self.timeline.sessions:
             return None
-        rows = self.timeline.steps["session"] == self.timeline.sessions[-1].number
+        session = self.timeline.sessions[-1]
+        rows = self.timeline.steps["session"] == session.number
+        begin = self.timeline.steps["begin"][rows].min(initial=np.inf)
+        if session.begin_seconds is not None and begin - session.begin_seconds > LATE_SECONDS:
+            return None
         return int(self.timeline.steps["steps_covered"][rows].sum())
 
 
@@ -74,8 +78,8 @@ class Present:
 
     def jobs(self, moment: Moment, numbers: Iterable[int]) -> dict[int, JobNow]:
         """The asked jobs, by number."""
-        figures = self._sources.accounting.figures(moment.now)
-        _, newest = self._sources.accounting.newest()
+        ticked, newest = self._sources.accounting.newest()
+        figures = self._sources.accounting.figures(moment.now) if ticked else {}
         leases = leases_by_job(moment.state)
         held = self._held(newest.ledger, moment.now)
         result = {}
