@@ -19,11 +19,12 @@ from flopwatch_agent.trainers.facts import Fact, FactBook, integer
 from flopwatch_agent.trainers.findings import FindingBook, check_row
 from flopwatch_agent.trainers.grammar import Grammar
 from flopwatch_agent.trainers.marks import Mark
+from flopwatch_agent.trainers.pauses import PauseBook
 from flopwatch_agent.trainers.reading import NOWHERE, Launch, Origin, Reading
 from flopwatch_agent.trainers.rowbuilder import build_row, first_line_correction, steps_covered
-from flopwatch_agent.trainers.rows import PhaseMark, Row, SessionInfo
+from flopwatch_agent.trainers.rows import MarkKind, PhaseMark, Row, SessionInfo
 from flopwatch_agent.trainers.sessions import place, resolve, resumed_from
-from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, why_not_steady
+from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, usual_seconds, why_not_steady
 from flopwatch_agent.trainers.steps import step_of
 
 _MOST_ROLLOUTS = 10_000
@@ -36,7 +37,7 @@ class Engine:
         self.book = FactBook()
         self.findings = FindingBook()
         self.rows: list[Row] = []
-        self.phases: list[PhaseMark] = []
+        self.pauses = PauseBook()
         self.sessions: list[SessionInfo] = []
         self.rollouts: list[dict[str, float]] = []
         self.rollout_count = 0
@@ -95,18 +96,24 @@ class Engine:
         self.rollout_count += 1
         del self.rollouts[:-_MOST_ROLLOUTS]
         seconds = values.get("step_time_s", 0.0) - values.get("train_time_s", 0.0)
-        self._phase("generation", seconds=seconds, at=self._when(origin))
+        self._pause(Mark(kind="generation", seconds=max(seconds, 0.0)), origin)
 
     def mark(self, mark: Mark, origin: Origin = NOWHERE) -> None:
         """An evaluation, checkpoint, launch or resume line."""
         if mark.kind in ("launch", "resume"):
             self._begins(mark, origin)
         elif mark.kind != "skip" and self._launch.rows:
-            if mark.kind not in self._launch.pauses or mark.done:
-                self._phase(
-                    mark.kind, seconds=mark.seconds, at=self._when(origin), committed=mark.done or None
-                )
+            self._pause(mark, origin)
             self._launch.pauses.add(mark.kind)
+
+    def _pause(self, mark: Mark, origin: Origin) -> None:
+        previous = self._launch.previous
+        kind: MarkKind = (
+            "generation" if mark.kind == "generation" else "eval" if mark.kind == "eval" else "checkpoint"
+        )
+        step = previous.step if previous else None
+        phase = PhaseMark(kind=kind, session=self._launch.index, after_step=step)
+        self.pauses.mark(mark, phase, self._when(origin))
 
     def offer(
         self, grammar: Grammar, values: Mapping[str, float], *, family: str, origin: Origin = NOWHERE
@@ -259,6 +266,11 @@ class Engine:
         self.rows.append(
             replace(row, end_time_seconds=at, extras={**row.extras, **rollout}, samples=batch or row.samples)
         )
+        usual = usual_seconds(launch) or row.step_seconds
+        before = launch.previous.step if launch.previous else None
+        self.pauses.step(
+            end=at, seconds=usual and usual * (covered or 1), session=launch.index, before=before
+        )
         self._advance(reading, row)
 
     def _checked(self, context: Context, timed: Estimate) -> float | None:
@@ -336,21 +348,6 @@ class Engine:
             ended = [item for item in self.sessions if item.session == self._launch.index]
             if ended:
                 self.sessions.append(replace(ended[-1], end_time_seconds=at))
-
-    def _phase(
-        self, kind: str, *, seconds: float | None, at: float | None, committed: bool | None = None
-    ) -> None:
-        previous = self._launch.previous
-        self.phases.append(
-            PhaseMark(
-                kind="eval" if kind == "eval" else "checkpoint" if kind == "checkpoint" else "generation",
-                session=self._launch.index,
-                after_step=previous.step if previous else None,
-                seconds=seconds,
-                end_time_seconds=at,
-                committed=committed,
-            )
-        )
 
     def _when(self, origin: Origin) -> float | None:
         return event_seconds(origin.stamp, origin.arrived_at_seconds, self._utc_offset)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["eval", "checkpoint", "launch", "resume", "skip"]
+Kind = Literal["eval", "checkpoint", "generation", "launch", "resume", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,24 @@ FORMS = (
     _form("skip", r"gradient overflow detected|\bOVERFLOW!|overflow detected|skipping update due to"),
 )  # fmt: skip
 
-_DONE = re.compile(r"successfully|[Ff]inished|completed|Completed|saved checkpoint|runtime|checkpoint saved")
+_DONE = re.compile(
+    r"successfully|[Ff]inished|completed|Completed|[Ss]aved checkpoint|checkpoint saved|runtime|validation loss at"
+    r"|validate step|val[ _]loss|Validation bpb|eval_|\[val\]|valid on|\(after save_checkpoint"
+)
+"""The line comes when it is over: it tells a result or says so."""
 
 
 def read_mark(text: str) -> list[Mark]:
-    """The marks of a line; most lines have none."""
-    return [
-        _mark(form.kind, found, text)
-        for form in FORMS
-        for found in (form.pattern.search(text),)
-        if found is not None
-    ]
+    """The marks of a line, one of a kind: the one that says most. Most lines have none."""
+    marks: dict[Kind, Mark] = {}
+    for form in FORMS:
+        found = form.pattern.search(text)
+        if found is not None:
+            mark = _mark(form.kind, found, text)
+            before = marks.get(form.kind)
+            if before is None or (before.step is None and before.seconds is None):
+                marks[form.kind] = mark
+    return list(marks.values())
 
 
 def _mark(kind: Kind, found: re.Match[str], text: str) -> Mark:

@@ -87,13 +87,13 @@ class LogReader:
         """What became known since the last call."""
         engine = self._engine
         rows, phases, sessions = self._taken
-        self._taken = (len(engine.rows), len(engine.phases), len(engine.sessions))
+        self._taken = (len(engine.rows), len(engine.pauses.phases), len(engine.sessions))
         runs = self._new_runs() if engine.book.facts else ()
         if self._taken == (rows, phases, sessions) and not runs:
             return Output(family=engine.family)
         output = Output(
             steps=tuple(engine.rows[rows:]),
-            phases=tuple(engine.phases[phases:]),
+            phases=tuple(engine.pauses.phases[phases:]),
             runs=runs,
             sessions=tuple(engine.sessions[sessions:]),
             findings=engine.findings.take(),
@@ -108,7 +108,7 @@ class LogReader:
         facts = tuple(engine.session_facts[index] for index in sorted(engine.session_facts))
         parsed = Parsed(
             steps=tuple(engine.rows),
-            phases=tuple(engine.phases),
+            phases=tuple(engine.pauses.phases),
             runs=tuple(self._facts_of(index) for index in sorted(engine.session_facts)),
             sessions=tuple({item.session: item for item in engine.sessions}.values()),
             findings=engine.findings.take(),
@@ -165,7 +165,7 @@ class LogReader:
     def _forget(self) -> None:
         """Rows that were taken are not kept: a log may be followed for months."""
         self._engine.rows.clear()
-        self._engine.phases.clear()
+        self._engine.pauses.phases.clear()
         del self._engine.sessions[:-1]
         self._taken = (0, 0, len(self._engine.sessions))
 

@@ -63,7 +63,8 @@ class PhaseMark:
     session: int
     after_step: int | None
     seconds: float | None = None
-    """How long it took, where the line says it."""
+    """How long it took, where the lines tell."""
+    begin_time_seconds: float | None = None
     end_time_seconds: float | None = None
     committed: bool | None = None
 

@@ -61,18 +61,15 @@ def step_record(row: Row, *, job: str, source_id: str) -> StepRecord | None:
 
 
 def phase(mark: PhaseMark, *, job: str, source_id: str) -> Phase | None:
-    """The phase for the collector; ``None`` while it cannot be placed in time.
-
-    A line that says how long it took ends the phase; another one begins it and leaves its end open.
-    """
-    end = mark.end_time_seconds
-    if end is None:
+    """The phase for the collector; ``None`` where its begin or end cannot be placed in time."""
+    begin, end = mark.begin_time_seconds, mark.end_time_seconds
+    if begin is None or end is None:
         return None
     return Phase(
         job=job,
         kind=mark.kind,
-        begin_seconds=end - (mark.seconds or 0.0),
-        end_seconds=end if mark.seconds is not None else None,
+        begin_seconds=begin,
+        end_seconds=end,
         source="log",
         source_id=source_id,
         session=mark.session,

@@ -1,6 +1,9 @@
 """Launches, rewinds, duplicates and quoted lines."""
 
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
 
 from flopwatch_agent.trainers.reader import LogReader, parse_whole
 from flopwatch_agent.trainers.rows import Parsed
@@ -12,6 +15,7 @@ ARGUMENTS = (
     "  world_size ...................................... 16\n"
     "-------------------- end of arguments ---------------------\n"
 )
+FOLDER = Path(__file__).parents[3] / "fixtures" / "trainer_logs"
 BEGIN = datetime(2024, 4, 6, 2, 55, tzinfo=timezone.utc)
 
 
@@ -217,3 +221,20 @@ def test_a_resumed_bar_counts_from_the_step_it_went_on_from() -> None:
 
     assert keys(parsed) == [(0, 40), (0, 50), (1, 45)]
     assert [row.step_seconds for row in parsed.steps] == [1.0, 1.0, 3.6]
+
+
+def test_a_pause_lasts_from_the_step_before_to_the_begin_of_the_next() -> None:
+    mark = " validation loss at iteration 5 | lm loss value: 1.9E+00 | lm loss PPL: 6.9E+00 |\n"
+    parsed = parse_whole((ARGUMENTS + iterations(1, 5) + mark + iteration(6, at=20)).encode())
+
+    (phase,) = parsed.phases
+    assert phase.begin_time_seconds == BEGIN.timestamp() + 30
+    assert phase.end_time_seconds == BEGIN.timestamp() + 120 - 5.5
+
+
+def test_a_checkpoint_that_says_how_long_it_took_is_committed_and_timed() -> None:
+    log = (FOLDER / "torchtitan_2025_color.log").read_bytes()
+
+    phases = [(mark.kind, mark.after_step, mark.seconds, mark.committed) for mark in parse_whole(log).phases]
+
+    assert phases == [("eval", 60, pytest.approx(21.4), None), ("checkpoint", 60, 4.0, True)]
