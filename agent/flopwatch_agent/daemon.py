@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 EARLY_SECONDS = 2.0
 EXPECTED_SECONDS = 60.0
 STOP_SECONDS = 4.0
+STOP_LOOK_SECONDS = 0.5
 Outcome = Literal["stopped", "stuck", "restart"]
 
 
@@ -141,9 +142,17 @@ class Daemon:
                 due = due if moment < due else max(due + interval, last)
             if self._gpu.needs_restart:
                 return "restart"
-            self._stop.wait(min(0.25, max(0.01, due - time.monotonic())))
+            self._pause(due, last, interval)
         self._cycle(regular=True)
         return "stopped"
+
+    def _pause(self, due: float, last: float, interval: float) -> None:
+        """Wait until the next regular cycle, or until there is news and the last cycle is not too near."""
+        if self._jobs.changed.is_set():
+            due = min(due, last + min(EARLY_SECONDS, interval))
+            self._stop.wait(max(0.01, due - time.monotonic()))
+        else:
+            self._jobs.changed.wait(max(0.01, min(due - time.monotonic(), STOP_LOOK_SECONDS)))
 
     def _cycle(self, *, regular: bool) -> None:
         """One batch; hardware only with the regular ones."""

@@ -18,7 +18,7 @@ from flopwatch_agent.sources.steps import StepsSource
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-OBSERVE_SECONDS = 2.0
+OBSERVE_SECONDS = 3.0
 SCAN_SECONDS = 5.0
 MAX_PENDING_STEPS = 50_000
 

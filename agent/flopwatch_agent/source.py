@@ -34,6 +34,10 @@ class Readings:
     events: tuple[Event, ...] = ()
 
 
+NOTHING = Readings()
+READING_NAMES = tuple(field.name for field in dataclasses.fields(Readings))
+
+
 class Source(Protocol):
     """Reads one part of the node."""
 
@@ -114,7 +118,10 @@ class Snapshot:
 
 def joined(parts: Iterable[Readings]) -> Readings:
     """All parts' values in one."""
-    collected = list(parts)
-    names = [field.name for field in dataclasses.fields(Readings)]
-    values = {name: tuple(item for part in collected for item in getattr(part, name)) for name in names}
+    collected = [part for part in parts if part != NOTHING]
+    if len(collected) <= 1:
+        return collected[0] if collected else NOTHING
+    values = {
+        name: tuple(item for part in collected for item in getattr(part, name)) for name in READING_NAMES
+    }
     return Readings(**values)
