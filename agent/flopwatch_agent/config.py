@@ -1,5 +1,6 @@
 """Every setting of the agent: table ``[agent]``, overridden by ``FLOPWATCH_AGENT_…``."""
 
+import dataclasses
 import os
 import socket
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from flopwatch.settings import SettingError, section
 from flopwatch.wire import MAX_NAME_LENGTH
 
 DEFAULT_SPOOL_BYTES = 1 << 30
+TOKEN_FILE_VARIABLE = "FLOPWATCH_AGENT_TOKEN_FILE"  # noqa: S105 - a variable's name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,4 +143,8 @@ def socket_path(settings: AgentSettings, environ: Mapping[str, str]) -> Path | N
 
 def settings_from(tables: Mapping[str, Any], environ: Mapping[str, str]) -> AgentSettings:
     """The agent's settings from the tables of the file and the environment."""
-    return section(AgentSettings, "agent", tables, environ)
+    # The variable means the setting of that name, not "a file that holds agent.token": a file may be renewed.
+    file = environ.get(TOKEN_FILE_VARIABLE)
+    others = {name: value for name, value in environ.items() if name != TOKEN_FILE_VARIABLE}
+    chosen = section(AgentSettings, "agent", tables, others)
+    return chosen if file is None else dataclasses.replace(chosen, token_file=Path(file))

@@ -172,7 +172,7 @@ def test_no_batch_is_lost_or_sent_twice_when_the_agent_is_killed_again_and_again
         agent.kill()
         agent.start()
     before = len(collector.batches)
-    eventually(lambda: len(collector.batches) > before)
+    eventually(lambda: len(collector.batches) > before, 40)
 
     numbers = [batch["sequence"] for batch in collector.batches]
     assert numbers == list(range(len(numbers)))

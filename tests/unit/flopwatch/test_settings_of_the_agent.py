@@ -63,3 +63,15 @@ def test_the_socket_may_be_switched_off_or_put_elsewhere() -> None:
 
 def test_the_data_folder_is_the_one_that_is_set() -> None:
     assert data_folder(settings_from({"agent": {"data_dir": "/spool"}}, {}), {}) == Path("/spool")
+
+
+def test_a_token_file_named_by_the_environment_is_read_again_each_time(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("first\n")
+    chosen = settings_from({}, {"FLOPWATCH_AGENT_TOKEN_FILE": str(tmp_path / "token")})
+
+    assert chosen.bearer() == "first"
+    (tmp_path / "token").write_text("second")
+    assert chosen.bearer() == "second"
+    (tmp_path / "token").write_text("")
+    with pytest.raises(SettingError, match="it is empty"):
+        chosen.bearer()
