@@ -52,6 +52,7 @@ class Accounting:
         self._windows = Windows(store, control)
         self._history = History(store, control, self._zone)
         self._lock = threading.Lock()
+        self._ticking = threading.Lock()
         self._now = 0.0
         self._edge = 0.0
         self._provisional = Computed.nothing()
@@ -59,7 +60,10 @@ class Accounting:
 
     def tick(self, now: float) -> None:
         """Bring everything up to ``now``: write what became final, recompute the rest, fill in some history."""
-        state = self._fleet.state()
+        with self._ticking:
+            self._tick(self._fleet.state(), now)
+
+    def _tick(self, state: FleetState, now: float) -> None:
         edge = float((now - HORIZON_SECONDS) // WINDOW_SECONDS * WINDOW_SECONDS)
 
         def compute(start: float, end: float) -> Computed:

@@ -45,7 +45,7 @@ class History:
         self._outstanding = 0
         self._total = 0
         self._size = FIRST_WINDOWS
-        self._cache: dict[tuple[object, ...], Columns] = {}
+        self._cache: dict[tuple[RollupKind, float, float, tuple[int, ...] | None], Columns] = {}
 
     def begin_seconds(self, now: float) -> float | None:
         """Start of the first window there are data for; None without any."""
@@ -118,7 +118,10 @@ class History:
         with self._lock:
             if self._done is not None:
                 self._done.update(windows)
-            self._cache.clear()
+            first, last = starts[0], starts[-1] + WINDOW_SECONDS
+            stale = [key for key in self._cache if key[1] < last and key[2] > first]
+            for key in stale:
+                del self._cache[key]
 
     def _redo(self, edge: float, begin: float, compute: Compute) -> bool:
         """Compute the newest wrong hours again, at most a chunk of them; returns whether there were any."""

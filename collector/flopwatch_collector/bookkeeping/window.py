@@ -219,7 +219,10 @@ class Windows:
         gpus = {gpu for lease in held for gpu in lease.gpus}
         held_until = max(until, begin)
         found = stretches(
-            inputs.timelines[job], (begin, held_until), outcomes(inputs, job, (begin, held_until), gpus)
+            inputs.timelines[job],
+            (begin, held_until),
+            outcomes(inputs, job, (begin, held_until), gpus),
+            until=run_until(inputs, job),
         )
         return _strip(found.edges / 1000.0, found.kind // KINDS)
 

@@ -23,7 +23,8 @@ def holds_of(inputs: LedgerInputs, span: tuple[int, int]) -> list[Hold]:
             for gpu in lease.gpus:
                 spans.setdefault((gpu, lease.job), []).append((start, end, lease))
     told = _told_by_gpu(spans)
-    members = members_of(inputs, {key for key in spans if key[1] in inputs.timelines})
+    every = {(gpu, lease.job) for lease in inputs.leases for gpu in lease.gpus}
+    members = members_of(inputs, {key for key in every if key[1] in inputs.timelines})
     result: list[Hold] = []
     for (gpu, job), pieces in sorted(spans.items(), key=lambda item: item[0]):
         counted = [piece for piece in pieces if not _outdone(piece, job, told.get(gpu, ()))]
@@ -64,12 +65,12 @@ def _outdone(piece: tuple[int, int, LeaseRecord], job: int, told: Iterable[tuple
 
 
 def _merged(pieces: Iterable[tuple[int, int, LeaseRecord]]) -> list[tuple[int, int, float]]:
-    """Leases of one job on one GPU, those that touch as one."""
+    """Leases of one job on one GPU, those of one share that touch as one."""
     result: list[tuple[int, int, float]] = []
-    for start, end, lease in sorted(pieces, key=lambda piece: (piece[0], piece[1])):
-        if result and start <= result[-1][1]:
+    for start, end, lease in sorted(pieces, key=lambda piece: (piece[2].share_ratio, piece[0], piece[1])):
+        if result and start <= result[-1][1] and result[-1][2] == lease.share_ratio:
             first, until, share = result[-1]
-            result[-1] = (first, max(until, end), max(share, lease.share_ratio))
+            result[-1] = (first, max(until, end), share)
         else:
             result.append((start, end, lease.share_ratio))
     return result

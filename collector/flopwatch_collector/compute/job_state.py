@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from flopwatch_collector.compute import progress
 from flopwatch_collector.compute.buckets import CODE, REASON_CODE, REASONS, distinct, milliseconds
+from flopwatch_collector.compute.inputs import JobWork
 from flopwatch_collector.compute.sessions import Session
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import PHASE_KINDS
@@ -128,23 +129,24 @@ def stretches(
     span: tuple[float, float],
     outcomes: Sequence[tuple[Silence, Outcome]],
     *,
-    useful_seconds: Floats | None = None,
-    straggler_seconds: float | None = None,
+    until: float,
+    work: JobWork | None = None,
 ) -> Stretches:
     """The run's state over ``span`` (seconds): the time its lease belongs to it.
 
-    ``outcomes`` says what each silence was. ``useful_seconds`` is parallel to the timeline's steps.
-    ``straggler_seconds`` is the usual time of one step while a straggler is confirmed.
+    ``outcomes`` says what each silence was. The run is seen ``until`` its end, else until now.
     """
+    work = work or JobWork()
     layers = [
-        *_base(timeline, span[1]),
-        *_step_layers(timeline, straggler_seconds),
-        *_phase_layers(timeline, span[1]),
+        *_base(timeline, until),
+        *_pending(timeline, until),
+        *_step_layers(timeline, work.straggler_seconds),
+        *_phase_layers(timeline, until),
         *[_one(s.start_seconds, s.end_seconds, _silent(outcome)) for s, outcome in outcomes],
-        *_lost_layers(timeline, span[1], {silence.start_seconds for silence, _ in outcomes}),
+        *_lost_layers(timeline, until, {silence.start_seconds for silence, _ in outcomes}),
     ]
     edges, kind = _painted(layers, milliseconds(span), kind_of("GAP"))
-    return Stretches(edges=edges, kind=kind, useful_rate=_rates(timeline, edges, kind, useful_seconds))
+    return Stretches(edges=edges, kind=kind, useful_rate=_rates(timeline, edges, kind, work.useful_seconds))
 
 
 def _silent(outcome: Outcome) -> int:
@@ -182,7 +184,7 @@ def _base(timeline: JobTimeline, end: float) -> list[_Layer]:
             _one(0.0, end, kind_of("STARTUP")),
             _one(ceiling, end, kind_of("BUSY_OPAQUE", "no_steps")),
         ]
-    layers = [_one(0.0, first, kind_of("STARTUP")), *_pending(timeline, end)]
+    layers = [_one(0.0, first, kind_of("STARTUP"))]
     for index, (session, until) in enumerate(_session_ends(timeline, end)):
         if index + 1 < len(sessions):
             layers.append(_one(until, _first_step(timeline, sessions[index + 1], end), kind_of("RECOVERY")))

@@ -205,8 +205,8 @@ def _state(inputs: LedgerInputs, job: int, span: tuple[int, int], gpus: set[int]
         inputs.timelines[job],
         times,
         outcomes(inputs, job, times, gpus),
-        useful_seconds=work.useful_seconds,
-        straggler_seconds=work.straggler_seconds,
+        until=run_until(inputs, job),
+        work=work,
     )
 
 
