@@ -1,5 +1,6 @@
 """Readings to rows: sessions, duplicates, time, tokens, steadiness."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -82,7 +83,6 @@ class Engine:
     def expect_main(self) -> None:
         """A header told that a family with better lines is coming."""
         self._main_expected = True
-        self.book.set("megatron_arguments", True, "argument block")
 
     def rollout(self, values: Mapping[str, float], origin: Origin) -> None:
         """A rollout of reinforcement learning has ended."""
@@ -120,6 +120,9 @@ class Engine:
     ) -> None:
         """A grammar has read a row."""
         merged = {**self._companion, **values}
+        merged = {name: value for name, value in merged.items() if name == "loss" or math.isfinite(value)}
+        if merged.get("step", 0.0) < 0:
+            return
         if self._companion:
             family = "Megatron-Bridge"
         self._companion = {}

@@ -26,6 +26,8 @@ from flopwatch_agent.trainers.reading import Origin
 from flopwatch_agent.trainers.sdkline import take_sdk_line
 from flopwatch_agent.trainers.userformat import UserFormat
 
+_LONGEST_TEXT = 1 << 17
+"""A longer record is no row of any trainer."""
 _MAX_LANES = 4_096
 _ZONE_STEP_SECONDS = 900.0
 _PROMISES = tuple(
@@ -168,6 +170,8 @@ class TextLog:
 
     def _handle(self, record: Record) -> None:
         text, engine = record.text, self._engine
+        if len(text) > _LONGEST_TEXT:
+            return
         origin = Origin(stamp=_stamp(record), arrived_at_seconds=self._arrived, rank=record.rank)
         if _SDK_PREFIX in text and take_sdk_line(engine, text, origin):
             return
@@ -212,12 +216,19 @@ class TextLog:
         for grammar in ROLLOUTS:
             for hit in match(grammar, text):
                 engine.rollout(hit.values, origin)
-        if "- arguments -" in text or text.strip() == "arguments:":
-            engine.expect_main()
+        self._expect(text)
         for mark in read_mark(text):
             engine.mark(mark, origin)
         if not engine.book.open and engine.book.read(text):
             self._config_lane = record.lane
+
+    def _expect(self, text: str) -> None:
+        """A header tells which family's lines will come."""
+        arguments = "- arguments -" in text or text.strip() == "arguments:"
+        if arguments:
+            self._engine.book.set("megatron_arguments", value=True, origin="argument block")
+        if arguments or "***** Running training" in text:
+            self._engine.expect_main()
 
 
 def family_of(grammar: Grammar, text: str) -> str:

@@ -70,7 +70,7 @@ PADDLENLP = Grammar(
 PADDLE_SPEED = Grammar(
     family="PaddleNLP",
     literal="global step ",
-    anchor=anchor(r"\bglobal step (?P<step>\d+), epoch: \d+,.*?\bloss: (?P<loss>NUM)"),
+    anchor=anchor(r"\bglobal step (?P<step>\d+), epoch: \d+,[^\n]{0,200}?\bloss: (?P<loss>NUM)"),
     needs=("seconds|steps_per_second",),
     fields=(
         Field("seconds", re.compile(rf"avg_batch_cost: ({NUMBER}) s")),

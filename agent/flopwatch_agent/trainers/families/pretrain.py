@@ -166,7 +166,7 @@ LEVANTER = Grammar(
         suffixed_field("step", r"Progress on:train ", "it/"),
         suffixed_field("total_steps", r"it/", "it rate:"),
         duration_field("bar_seconds", r"elapsed:", r"[\d:]+"),
-        number_field("loss", r"postfix:.*?\bloss="),
+        number_field("loss", r"postfix:[^\n]{0,200}?\bloss="),
     ),
     order=("bar_counter",),
     pauses_inside=True,
@@ -188,7 +188,7 @@ XTUNER = Grammar(
 XTUNER_ENGINE = Grammar(
     family="XTuner",
     literal="[XTuner]",
-    anchor=anchor(r"\[XTuner\].*?\bStep (?P<step>\d+)/(?P<total_steps>\d+)\b"),
+    anchor=anchor(r"\[XTuner\][^\n]{0,200}?\bStep (?P<step>\d+)/(?P<total_steps>\d+)\b"),
     needs=("seconds", "loss"),
     fields=(
         number_field("seconds", r"[^_]\btime: "),

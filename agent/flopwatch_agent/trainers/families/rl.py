@@ -8,7 +8,7 @@ from flopwatch_agent.trainers.numbers import NUMBER
 VERL = Grammar(
     family="veRL",
     literal="timing_s/step:",
-    anchor=anchor(r"\bstep:(?P<step>\d+) - (?=.*\btiming_s/step:)"),
+    anchor=anchor(r"\bstep:(?P<step>\d+) - (?=[^\n]{0,60000}\btiming_s/step:)"),
     needs=("seconds",),
     fields=(
         number_field("seconds", r"\btiming_s/step:"),
