@@ -12,7 +12,7 @@ from flopwatch_collector.compute.cause import NodeSignal, Signals, likely_cause
 from flopwatch_collector.compute.classes import by_class, is_waste, money_of
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import wall_ratio
-from flopwatch_collector.model import Columns, JobRecord
+from flopwatch_collector.model import Columns
 from flopwatch_collector.views import rollups
 from flopwatch_collector.views.nodes import signals_by_job
 from flopwatch_collector.views.present import JobNow, Present
@@ -94,9 +94,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
     rolled, ledger = made.rollups.get(record.number), made.ledger.get(record.number)
     target = target_of(record, job.kind, sources.settings.targets)
     kernel, tensor = _activity(job, rolled, moment.now)
-    step, step_seconds = job.last_step or (None, None)
     waste, classes = _waste(ledger)
-    state = state_of(job)
     return JobRow(
         job_id=record.job_id,
         name=record.name,
@@ -104,25 +102,25 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         user=record.user,
         account=record.account,
         kind=job.kind,
-        state=state,
+        state=state_of(job),
         scheduler=record.scheduler,
         scheduler_job_id=record.scheduler_job_id,
-        waiting_for=waiting_for(record) if state == "waiting" else None,
+        waiting_for=waiting_for(job),
         gpus=job.figure.gpus,
         gpus_basis=job.figure.gpus_basis,
         gpus_observed=job.figure.gpus_observed,
         nodes=len({part.node for part in record.parts}),
         gpu_model=job.figure.gpu_model,
         mfu=job.figure,
-        wall_mfu_ratio=None if rolled is None or job.figure.reason is not None else wall_ratio(rolled),
+        wall_mfu_ratio=_wall(job, rolled),
         target=target,
         kernel_active_ratio=kernel,
         tensor_active_ratio=tensor,
-        trend=rollups.trend(rolled, moment.start, moment.now) if rolled is not None else (),
+        trend=rollups.trend(rolled, moment.start, moment.now) if rolled else (),
         start_seconds=record.start_seconds,
         end_seconds=record.end_seconds,
-        last_step=step,
-        last_step_seconds=step_seconds,
+        last_step=job.last_step[0] if job.last_step else None,
+        last_step_seconds=job.last_step[1] if job.last_step else None,
         waste_gpu_milliseconds=waste,
         waste_money=money_of(waste, sources.price),
         waste_by_class=classes,
@@ -130,6 +128,11 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         findings=len(record.findings),
         trainer=job.basis.run.trainer,
     )
+
+
+def _wall(job: JobNow, rolled: Columns | None) -> float | None:
+    """Wall MFU over the range; unknown where the job has no step MFU either."""
+    return None if rolled is None or job.figure.reason is not None else wall_ratio(rolled)
 
 
 def _cause(
@@ -161,9 +164,11 @@ def state_of(job: JobNow) -> JobState:
     return "running" if stepped else "waiting"
 
 
-def waiting_for(record: JobRecord) -> str | None:
+def waiting_for(job: JobNow) -> str | None:
     """Why there are no steps: ``steps`` while a log is followed anywhere, else the first reason given."""
-    told = [part.waiting_for for part in record.parts if part.waiting_for is not None]
+    if state_of(job) != "waiting":
+        return None
+    told = [part.waiting_for for part in job.record.parts if part.waiting_for is not None]
     return "steps" if "steps" in told else next(iter(told), None)
 
 

@@ -40,7 +40,7 @@ def _of_run(sources: Sources, moment: Moment, number: int, timeline: JobTimeline
         samples=empty(hang.EVIDENCE_SAMPLES),
         events=empty(EVENT_COLUMNS),
     )
-    until = min(moment.now, run_until(inputs, number))
+    until = run_until(inputs, number)
     begin = max(moment.start, min((lease.start_seconds for lease in held), default=moment.start))
     if until <= begin:
         return ()
@@ -52,7 +52,8 @@ def _of_run(sources: Sources, moment: Moment, number: int, timeline: JobTimeline
     if parts:
         joined = {name: np.concatenate([part[name] for part in parts]) for name in hang.EVIDENCE_SAMPLES}
         inputs = _with_samples(inputs, joined)
-    found = stretches(timeline, (begin, until), outcomes(inputs, number, (begin, until), gpus))
+    silent = outcomes(inputs, number, (begin, until), gpus)
+    found = stretches(timeline, (begin, until), silent, until=until)
     return _merged(found.edges / 1000.0, found.kind // KINDS)
 
 
