@@ -327,6 +327,7 @@ class Engine:
         launch.rank = reading.rank if launch.rank is None else launch.rank
         launch.rows += 1
         launch.seen.append(reading.step)
+        launch.latest.append(reading)
         total = reading.get("total_tokens")
         if total is not None:
             launch.totals.append((reading.step, total))

@@ -74,6 +74,8 @@ class Launch:
     seen: deque[int] = field(default_factory=lambda: deque(maxlen=256))
     pauses: set[str] = field(default_factory=set)
     """Kinds of the marks since the row before."""
+    latest: deque[Reading] = field(default_factory=lambda: deque(maxlen=8))
+    """The latest rows, to know a late rank's line by."""
     bursts: bool = False
     """Rows came together: the writer buffers, so an arrival is no time of a step."""
     check: CrossCheck = field(default_factory=CrossCheck)

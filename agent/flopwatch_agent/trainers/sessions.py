@@ -9,6 +9,7 @@ Place = Literal["same", "new", "hold", "drop"]
 
 STALE_SECONDS = 3_600.0
 """A row whose own time is so much older than the row before was quoted, not printed now."""
+LATE_RANK_SECONDS = 5.0
 FAR_INTERVALS = 50
 """A step so many intervals ahead needs a second row that agrees."""
 
@@ -29,9 +30,30 @@ def place(reading: Reading, launch: Launch, *, announced: bool, resumed: bool) -
     other_rank = reading.rank is not None and launch.rank is not None and reading.rank != launch.rank
     if follows == 0 or (other_rank and (follows < 0 or reading.step in launch.seen)):
         return "drop"
+    if follows < 0 and _late_rank(reading, launch):
+        return "drop"
     if follows < 0 or _stale(previous, reading) or _far(follows, launch):
         return "hold"
     return "same"
+
+
+def _late_rank(reading: Reading, launch: Launch) -> bool:
+    """Whether another rank, later than the first, prints a step that has just been printed."""
+    for earlier in launch.latest:
+        if earlier.step == reading.step:
+            return _alike(earlier.get("loss"), reading.get("loss")) and _same_moment(earlier, reading)
+    return False
+
+
+def _alike(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and abs(one - other) <= 1e-3 * abs(one))
+
+
+def _same_moment(earlier: Reading, reading: Reading) -> bool:
+    if earlier.stamp is not None and reading.stamp is not None:
+        between = elapsed_seconds(earlier.stamp, reading.stamp)
+        return between is not None and abs(between) <= LATE_RANK_SECONDS
+    return _alike(earlier.get("seconds"), reading.get("seconds"))
 
 
 def _stale(previous: Reading, reading: Reading) -> bool:

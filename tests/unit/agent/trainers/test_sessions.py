@@ -238,3 +238,10 @@ def test_a_checkpoint_that_says_how_long_it_took_is_committed_and_timed() -> Non
     phases = [(mark.kind, mark.after_step, mark.seconds, mark.committed) for mark in parse_whole(log).phases]
 
     assert phases == [("eval", 60, pytest.approx(21.4), None), ("checkpoint", 60, 4.0, True)]
+
+
+def test_ranks_that_print_late_and_without_a_label_open_no_session() -> None:
+    order = (1, 1, 2, 3, 2, 3, 4, 5, 4, 6, 5, 6)
+    parsed = parse_whole((ARGUMENTS + "".join(iteration(step) for step in order)).encode())
+
+    assert keys(parsed) == [(0, step) for step in range(1, 7)]
