@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field, replace
 
-from flopwatch_agent.trainers.families.blocks import COMPOSER, OLMO_CORE
+from flopwatch_agent.trainers.families.blocks import GRAMMARS
 from flopwatch_agent.trainers.framing import Record
 
 _MAX_LINES = 400
@@ -11,6 +11,9 @@ _MAX_CHARACTERS = 1 << 16
 _DICT = re.compile(r"\{['\"]")
 _INDENTED = re.compile(r"\s{3,}\S")
 _TABBED = re.compile(r"\t| {4,}\S")
+
+_CONTINUES = {"indented": _INDENTED, "tabbed": _TABBED}
+_BLOCKS = tuple((grammar, _CONTINUES[grammar.block]) for grammar in GRAMMARS if grammar.block != "none")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -45,8 +48,8 @@ class Lane:
 
     def _begin(self, record: Record) -> list[Record]:
         text = record.text
-        for grammar, continues in ((OLMO_CORE, _INDENTED), (COMPOSER, _TABBED)):
-            if grammar.anchor.search(text):
+        for grammar, continues in _BLOCKS:
+            if grammar.literal in text and grammar.anchor.search(text):
                 self.continues = continues
                 self._append(record)
                 return []

@@ -38,7 +38,6 @@ class KeyGrammar:
     """Keys that only this kind has."""
     keys: Mapping[str, tuple[str, ...]]
     """For each quantity the keys that mean it, the better first."""
-    scales: Mapping[str, float]
     time: str | None = None
     evaluation: tuple[str, ...] = ()
     """Keys of records that tell of an evaluation."""
@@ -62,7 +61,6 @@ AUTOMODEL = KeyGrammar(
         "tokens_per_second": ("tps",),
         "tokens_per_second_per_gpu": ("tps_per_gpu",),
     },
-    scales={},
     time="timestamp",
     evaluation=("val_loss",),
 )
@@ -78,7 +76,6 @@ LLAMAFACTORY = KeyGrammar(
         "total_steps": ("total_steps",),
         "epoch": ("epoch",),
     },
-    scales={},
     evaluation=("eval_loss",),
 )
 
@@ -93,7 +90,6 @@ MEGATRON_HISTORY = KeyGrammar(
         "batch": ("batch-size",),
         "world_size": ("world-size",),
     },
-    scales={},
     time="_timestamp",
 )
 
@@ -119,7 +115,6 @@ TRACKER_HISTORY = KeyGrammar(
         "tokens_per_second_per_gpu": ("throughput(tps)",),
         "data_seconds": ("time_metrics/data_loading(s)",),
     },
-    scales={},
     time="_timestamp",
 )
 
@@ -133,7 +128,6 @@ MS_SWIFT = KeyGrammar(
         "mean_rate": ("train_speed(iter/s)",),
         "elapsed_seconds": ("elapsed_time",),
     },
-    scales={},
     evaluation=("eval_loss",),
 )
 
@@ -213,7 +207,7 @@ def _values(kind: KeyGrammar, document: Mapping[str, Any]) -> dict[str, float]:
         value = next((document[key] for key in keys if document.get(key) is not None), None)
         number = _number(value, duration=quantity == "elapsed_seconds")
         if number is not None:
-            values[quantity] = number * kind.scales.get(quantity, 1.0)
+            values[quantity] = number
     if math.isnan(values.get("step", 0.0)):
         values.pop("step")
     return values
