@@ -5,10 +5,11 @@ node's own clock. Counters are sent as counters; rates are made where they are r
 keys it does not know, so a newer agent may talk to an older collector; ``version`` says when it may not.
 """
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from flopwatch.encoding import require_finite
 
 WIRE_VERSION: Literal[1] = 1
 MAX_NAME_LENGTH = 253
@@ -37,7 +38,7 @@ class GpuDevice:
     minor: int | None = None
     state: GpuState = "ok"
     reason: str | None = None
-    """Why the state is not ``ok``: the NVML error, in words."""
+    """The NVML error, in words."""
     memory_total_bytes: int | None = None
     power_limit_watts: float | None = None
     pcie_width: int | None = None
@@ -66,8 +67,7 @@ class GpuSample:
     dram_active_ratio: float | None = None
     memory_used_bytes: int | None = None
     power_watts: float | None = None
-    energy_joules: float | None = None
-    """Cumulative since driver load."""
+    energy_joules: float | None = None  # cumulative since driver load
     temperature_celsius: float | None = None
     memory_temperature_celsius: float | None = None
     sm_clock_hertz: float | None = None
@@ -86,7 +86,7 @@ class GpuSample:
     process_count: int | None = None
     """Compute processes seen on the GPU; ``None`` when they could not be listed."""
     job: str | None = None
-    """``JobSighting.ref`` of the job whose process holds the GPU."""
+    """``JobSighting.ref`` of the job that holds the GPU."""
 
     def __post_init__(self) -> None:
         require_finite(self.time_seconds, "gpu_samples.time_seconds")
@@ -161,17 +161,14 @@ class NodeFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFacts:
-    """What one source said of a training run: shape, batch, precision, parallel sizes.
-
-    Several nodes may each know a part; the collector joins them. ``shape`` has the keys of
-    ``flopwatch.flops.ModelShape.from_dict``.
-    """
+    """What one source said of a training run; several nodes may each know a part, the collector joins them."""
 
     source: SourceKind
     origin: str
     """Where it was found, for people: ``Megatron argument block``, ``SDK``, ``config.json``."""
     trainer: str | None = None
     shape: dict[str, Any] | None = None
+    """Keys of ``flopwatch.flops.ModelShape.from_dict``."""
     parameter_count: int | None = None
     parameter_count_includes_embeddings: bool = True
     flops_per_token: float | None = None
@@ -394,35 +391,10 @@ class Batch:
         if self.sequence < 0:
             raise ValueError(f"sequence is {self.sequence}; allowed: 0 or more")
         if not 0.0 < self.interval_seconds <= 86_400.0:
-            raise ValueError(
-                f"interval_seconds is {self.interval_seconds!r}; allowed: above 0, at most 86400"
-            )
+            raise ValueError(f"interval_seconds is {self.interval_seconds!r}; allowed: above 0 to 86400")
         require_finite(self.sampled_at_seconds, "sampled_at_seconds")
         require_finite(self.monotonic_seconds, "monotonic_seconds")
 
 
 SENT_AT_HEADER = "Flopwatch-Sent-At"
-"""Wall time of sending, epoch seconds. A header, because a spooled body is sent as it was written."""
-
-
-def require_finite(value: float, name: str) -> None:
-    """Raise ``ValueError`` naming the field unless ``value`` is a finite number."""
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}; allowed: a finite number")
-
-
-def encode(value: object) -> bytes:
-    """JSON of a wire value, unknown (``None``) and empty fields left out.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
-    return json.dumps(
-        value, default=_plain, allow_nan=False, separators=(",", ":"), ensure_ascii=False
-    ).encode()
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that say something; by hand because ``asdict`` copies deeply (8x slower)."""
-    pairs = ((name, getattr(value, name)) for name in type(value).__slots__)
-    return {name: item for name, item in pairs if item is not None and item != ()}
+"""Wall time of sending, epoch seconds: no field, because a spooled body is sent as it was written."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from flopwatch.encoding import encode
 from flopwatch.settings import SettingError
-from flopwatch.wire import encode
 from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity
 from flopwatch_agent.config import AgentSettings, data_folder, socket_path
 from flopwatch_agent.configured_logs import ConfiguredLogs

@@ -12,6 +12,7 @@ from tests.e2e.processes import Process, Processes, free_port, get_json, until
 from tests.fixtures_nvml import FakeNvml
 
 from flopwatch import wire
+from flopwatch.encoding import encode
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import StoreSettings
 
@@ -42,7 +43,7 @@ class Node(threading.Thread):
 
     def _batch(self, sequence: int, stamp: float) -> bytes:
         uuid = f"GPU-{self.node}"
-        return wire.encode(
+        return encode(
             wire.Batch(
                 version=1, node=self.node, cluster="c", spool="s", sequence=sequence, boot_id="b",
                 sampled_at_seconds=stamp, monotonic_seconds=stamp, interval_seconds=1.0, agent_version="test",

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from flopwatch import wire
+from flopwatch.encoding import encode
 from flopwatch_deploy.simulation.batches import Simulator, Span
 from flopwatch_deploy.simulation.cluster import DAY, HOUR, build
 
@@ -52,7 +53,7 @@ class Sender:
         Raises:
             ConnectionError: the collector refused it, or stayed away for a minute.
         """
-        body = gzip.compress(wire.encode(batch), 1)
+        body = gzip.compress(encode(batch), 1)
         deadline = time.monotonic() + 60.0
         while time.monotonic() < deadline:
             status, wait = self._post(body)

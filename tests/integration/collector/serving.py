@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from tests.integration.collector.static_query import STATUS, StaticQuery
 
 from flopwatch import wire
+from flopwatch.encoding import encode
 from flopwatch_collector.api import application
 from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
@@ -125,7 +126,7 @@ class Client:
 
     def push(self, batch: wire.Batch | bytes, headers: dict[str, str] | None = None) -> Answer:
         """Send a batch as an agent does: gzip, with the time of sending."""
-        raw = batch if isinstance(batch, bytes) else wire.encode(batch)
+        raw = batch if isinstance(batch, bytes) else encode(batch)
         known = {
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",

@@ -12,6 +12,7 @@ from tests.integration.collector.batches import batch, device, sample, slurm, st
 from tests.integration.collector.serving import Client, Front, front, serving
 
 from flopwatch import wire
+from flopwatch.encoding import encode
 from flopwatch_collector.config import CollectorSettings
 
 
@@ -43,7 +44,7 @@ def test_a_gzipped_batch_is_durable_when_it_is_answered(collector: Front, client
 
 
 def test_a_batch_without_compression_is_taken_too(client: Client) -> None:
-    answer = client.ask("POST", "/api/v1/ingest", wire.encode(recent()), {"Content-Type": "application/json"})
+    answer = client.ask("POST", "/api/v1/ingest", encode(recent()), {"Content-Type": "application/json"})
 
     assert answer.status == 200
 
@@ -93,7 +94,7 @@ def test_the_same_batch_sent_many_times_at_once_is_taken_once(collector: Front, 
 
 
 def test_a_malformed_batch_is_named_field_by_field(client: Client) -> None:
-    plain = json.loads(wire.encode(recent()))
+    plain = json.loads(encode(recent()))
     plain["gpu_samples"][0]["sm_active_ratio"] = 7.0
 
     answer = client.push(json.dumps(plain).encode())

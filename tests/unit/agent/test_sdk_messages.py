@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flopwatch.encoding import encode
 from flopwatch.report import step_message
-from flopwatch.wire import encode
 from flopwatch_agent.sdk_messages import MessageError, understood
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.integration.collector.batches import NOW, batch, sample, slurm, step
 
 from flopwatch import wire
+from flopwatch.encoding import encode
 from flopwatch_collector.ingest.decode import (
     BodyTooLarge,
     MalformedBatch,
@@ -47,7 +48,7 @@ def test_what_the_wire_encodes_is_decoded_to_the_same_value() -> None:
         steps=(step(3, job="slurm:77", loss="inf"), step(4, job="slurm:77", loss=2.5)),
     )
 
-    assert decode(wire.encode(sent)) == sent
+    assert decode(encode(sent)) == sent
 
 
 def test_keys_of_a_newer_agent_are_ignored() -> None:
