@@ -390,8 +390,8 @@ class Batch:
                 raise ValueError(f"{field} has {len(value)} characters; allowed: 1 to {MAX_NAME_LENGTH}")
         if self.sequence < 0:
             raise ValueError(f"sequence is {self.sequence}; allowed: 0 or more")
-        if not 0.0 < self.interval_seconds <= 86_400.0:
-            raise ValueError(f"interval_seconds is {self.interval_seconds!r}; allowed: above 0 to 86400")
+        if not 0.0 < (seconds := self.interval_seconds) <= 86_400.0:
+            raise ValueError(f"interval_seconds is {seconds!r}; allowed: above 0, at most 86400")
         require_finite(self.sampled_at_seconds, "sampled_at_seconds")
         require_finite(self.monotonic_seconds, "monotonic_seconds")
 

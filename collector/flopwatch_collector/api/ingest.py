@@ -51,6 +51,23 @@ class IngestParts:
     caller: CallerNeed
 
 
+_OPENAPI = {
+    "parameters": [
+        {
+            "name": SENT_AT_HEADER,
+            "in": "header",
+            "required": False,
+            "description": "Wall time of sending on the node, epoch seconds: shows a wrong clock.",
+            "schema": {"type": "number"},
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}},
+    },
+}
+
+
 def router(parts: IngestParts) -> APIRouter:
     """The ingest endpoint."""
     api = APIRouter(tags=["ingest"])
@@ -64,21 +81,7 @@ def router(parts: IngestParts) -> APIRouter:
             200: {"model": IngestAnswer, "description": "The batch is durable."},
             **documented(400, 401, 403, 413, 415, 422, 429, 500, 503),
         },
-        openapi_extra={
-            "parameters": [
-                {
-                    "name": SENT_AT_HEADER,
-                    "in": "header",
-                    "required": False,
-                    "description": "Wall time of sending on the node, epoch seconds: shows a wrong clock.",
-                    "schema": {"type": "number"},
-                }
-            ],
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}},
-            },
-        },
+        openapi_extra=_OPENAPI,
     )
     async def ingest(request: Request) -> Response:
         """Take one batch, gzip or plain JSON. The same (node, spool, sequence) is taken once."""
