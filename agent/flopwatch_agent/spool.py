@@ -7,7 +7,9 @@ Beyond ``max_bytes`` the oldest batches go and are counted.
 
 import gzip
 import os
+import threading
 import uuid
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +27,12 @@ class SpooledBatch:
     size_bytes: int
 
 
+class DamagedBatchError(Exception):
+    """A batch on disk is not what was written: the disk or a power cut tore it."""
+
+
 class Spool:
-    """The spool below ``folder``; one process at a time.
+    """The spool below ``folder``; one process at a time, one thread that writes and one that sends.
 
     Raises:
         OSError: the folder cannot be made or read.
@@ -36,14 +42,15 @@ class Spool:
         self._folder = folder
         self._rejected = folder / "rejected"
         self._max_bytes = max_bytes
+        self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for leftover in folder.glob("*.tmp"):
             leftover.unlink()
         self.spool_id = self._read_text(ID_FILE) or self._new_id()
         self._waiting = {int(path.name.removesuffix(SUFFIX)): path.stat().st_size for path in self._batches()}
-        last_sent = int(self._read_text(SENT_FILE) or -1)
-        self._last = max([last_sent, *self._waiting], default=-1)
-        self.dropped = int(self._read_text(DROPPED_FILE) or 0)
+        self._last = max([self._read_number(SENT_FILE, -1), *self._waiting])
+        self._inherited = self._last
+        self.dropped = self._read_number(DROPPED_FILE, 0)
         """Batches given up because the spool was full, since the folder was made."""
 
     @property
@@ -59,7 +66,8 @@ class Spool:
     @property
     def waiting_bytes(self) -> int:
         """Their size on disk."""
-        return sum(list(self._waiting.values()))
+        with self._lock:
+            return sum(self._waiting.values())
 
     def write(self, sequence: int, body: bytes) -> None:
         """Keep a batch; ``sequence`` is ``next_sequence``.
@@ -77,22 +85,39 @@ class Spool:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
-        self._waiting[sequence] = len(packed)
+        with self._lock:
+            self._waiting[sequence] = len(packed)
         self._last = sequence
         self._make_room()
 
     def oldest(self) -> SpooledBatch | None:
         """The batch to send next."""
-        sequence = min(list(self._waiting), default=None)
-        if sequence is None:
+        with self._lock:
+            sequence = min(self._waiting, default=None)
+            size = 0 if sequence is None else self._waiting[sequence]
+        return None if sequence is None else SpooledBatch(sequence, self._path(sequence), size)
+
+    def read(self, batch: SpooledBatch) -> bytes | None:
+        """The packed body of a batch; None when it was given up meanwhile.
+
+        Raises:
+            DamagedBatchError: an earlier process left it, and it is empty or torn.
+            OSError: it cannot be read now.
+        """
+        try:
+            packed = batch.path.read_bytes()
+        except FileNotFoundError:
+            self._forget(batch.sequence)
             return None
-        return SpooledBatch(sequence, self._path(sequence), self._waiting[sequence])
+        if batch.sequence <= self._inherited:
+            require_whole(batch.path.name, packed)
+        return packed
 
     def done(self, batch: SpooledBatch) -> None:
         """The collector has it: delete it."""
         self._note_sent(batch.sequence)
         batch.path.unlink(missing_ok=True)
-        self._waiting.pop(batch.sequence, None)
+        self._forget(batch.sequence)
 
     def reject(self, batch: SpooledBatch, reason: str) -> None:
         """The collector will never take it: keep it aside with the reason, for people to look at."""
@@ -101,7 +126,7 @@ class Spool:
         note = self._rejected / f"{batch.sequence:020d}.reason"
         note.write_text(reason[:4000] + "\n", encoding="utf-8")
         batch.path.replace(self._rejected / batch.path.name)
-        self._waiting.pop(batch.sequence, None)
+        self._forget(batch.sequence)
         kept = sorted(self._rejected.iterdir(), reverse=True)
         size = 0
         for path in kept:
@@ -112,13 +137,19 @@ class Spool:
     def _make_room(self) -> None:
         lost = 0
         while self.waiting_bytes > self._max_bytes and len(self._waiting) > 1:
-            sequence = min(list(self._waiting))
-            self._path(sequence).unlink(missing_ok=True)
-            self._waiting.pop(sequence, None)
+            oldest = self.oldest()
+            if oldest is None:
+                break
+            oldest.path.unlink(missing_ok=True)
+            self._forget(oldest.sequence)
             lost += 1
         if lost:
             self.dropped += lost
             self._write_text(DROPPED_FILE, str(self.dropped))
+
+    def _forget(self, sequence: int) -> None:
+        with self._lock:
+            self._waiting.pop(sequence, None)
 
     def _note_sent(self, sequence: int) -> None:
         """So that a number is not used again when the folder is empty after a restart."""
@@ -142,10 +173,27 @@ class Spool:
         except FileNotFoundError:
             return None
 
+    def _read_number(self, name: str, default: int) -> int:
+        """A number that was kept; ``default`` when the file is not there or was damaged."""
+        try:
+            return int(self._read_text(name) or default)
+        except ValueError:
+            return default
+
     def _write_text(self, name: str, text: str) -> None:
         temporary = self._folder / f"{name}.tmp"
         write_synced(temporary, text.encode("ascii"))
         temporary.replace(self._folder / name)
+
+
+def require_whole(name: str, packed: bytes) -> None:
+    """Raise ``DamagedBatchError`` unless the bytes are one whole gzip file."""
+    if not packed:
+        raise DamagedBatchError(f"{name} is empty")
+    try:
+        gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DamagedBatchError(f"{name}: {error}") from error
 
 
 def write_synced(path: Path, data: bytes) -> None:

@@ -1,5 +1,6 @@
 """Sends spooled batches to the collector, oldest first, one at a time, each until the collector has it for good."""
 
+import contextlib
 import logging
 import random
 import ssl
@@ -11,19 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 
 from flopwatch.settings import SettingError
 from flopwatch.wire import SENT_AT_HEADER
-from flopwatch_agent.spool import Spool, SpooledBatch
+from flopwatch_agent.spool import DamagedBatchError, Spool, SpooledBatch
 
 logger = logging.getLogger(__name__)
 
 INGEST_PATH = "/api/v1/ingest"
-TIMEOUT_SECONDS = 30.0
+CONNECT_SECONDS = 4.0
+ANSWER_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 1.0
+SHORT_OUTAGE_SECONDS = 60.0
+LONGEST_SHORT_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
+IDLE_SECONDS = 30.0
 REFUSED_FOR_GOOD = frozenset((400, 413, 415, 422))
 REFUSED_SENDER = frozenset((401, 403))
 MAX_REASON_BYTES = 4000
@@ -70,7 +75,7 @@ class Pusher:
         self.state = PushState()
         self._target = target
         self._spool = spool
-        self._opener = urllib.request.build_opener(StayHere, *tls_handlers(target))
+        self._opener = urllib.request.build_opener(StayHere, *connection_handlers(target))
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._waits = Waits()
@@ -95,27 +100,36 @@ class Pusher:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
+            self._wake.clear()
             batch = self._spool.oldest()
             if batch is None:
-                self._wake.wait(1.0)
-                self._wake.clear()
+                self._wake.wait(IDLE_SECONDS)
                 continue
-            wait = self._attempt(batch)
+            try:
+                wait = self._attempt(batch)
+            except Exception:
+                logger.exception("sending batch %d failed; it is tried again", batch.sequence)
+                self.state.failed_attempts += 1
+                wait = self._waits.next(None)
             if wait > 0:
                 self._stopped.wait(wait)
 
     def _attempt(self, batch: SpooledBatch) -> float:
         """Send one batch; how long to wait before the next attempt."""
         try:
-            body = batch.path.read_bytes()
-        except OSError:
-            return 0.0 if self._spool.oldest() != batch else 1.0
-        try:
-            answer = self._send(body)
-            return self._settle(batch, answer)
+            body = self._spool.read(batch)
+            return 0.0 if body is None else self._settle(batch, self._send(body))
+        except DamagedBatchError as error:
+            return self._set_aside(batch, f"damaged on disk: {error}")
         except OSError as error:
-            self._note(f"the spool cannot be changed: {error}")
+            self._note(f"the spool cannot be read or changed: {error}")
             return self._waits.next(None)
+
+    def _set_aside(self, batch: SpooledBatch, reason: str) -> float:
+        self._spool.reject(batch, reason)
+        self.state.rejected += 1
+        logger.error("batch %d is set aside: %s", batch.sequence, reason)
+        return 0.0
 
     def _settle(self, batch: SpooledBatch, answer: Answer) -> float:
         status = answer.status
@@ -127,12 +141,7 @@ class Pusher:
             self._waits.reset()
             return 0.0
         if status in REFUSED_FOR_GOOD:
-            self._spool.reject(batch, f"{status} {answer.reason}")
-            self.state.rejected += 1
-            logger.error(
-                "the collector refused batch %d for good (%s): %s", batch.sequence, status, answer.reason
-            )
-            return 0.0
+            return self._set_aside(batch, f"{status} {answer.reason}")
         self.state.failed_attempts += 1
         self._note(refusal(status, answer.reason, self._target.url))
         return self._waits.next(answer.retry_after_seconds)
@@ -142,6 +151,9 @@ class Pusher:
             token = self._target.bearer()
         except SettingError as error:
             return Answer(reason=str(error))
+        return self._answer(self._request(body, token))
+
+    def _request(self, body: bytes, token: str | None) -> urllib.request.Request:
         request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
             self._target.url.rstrip("/") + INGEST_PATH, data=body, method="POST"
         )
@@ -150,16 +162,19 @@ class Pusher:
         request.add_header(SENT_AT_HEADER, repr(time.time()))
         if token:
             request.add_header("Authorization", f"Bearer {token}")
+        return request
+
+    def _answer(self, request: urllib.request.Request) -> Answer:
+        """What the collector says; a status counts also when the rest of the answer is cut off."""
         try:
-            with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-                response.read()
+            with self._opener.open(request, timeout=ANSWER_SECONDS) as response:
+                with contextlib.suppress(OSError, HTTPException):
+                    response.read(MAX_REASON_BYTES)
                 return Answer(status=response.status)
         except urllib.error.HTTPError as error:
-            with error:
-                reason = error.read(MAX_REASON_BYTES).decode("utf-8", "replace")
-                return Answer(
-                    status=error.code, reason=reason, retry_after_seconds=retry_after(error.headers)
-                )
+            return Answer(
+                status=error.code, reason=reason_of(error), retry_after_seconds=retry_after(error.headers)
+            )
         except (OSError, HTTPException) as error:
             return Answer(reason=str(getattr(error, "reason", error)))
 
@@ -175,21 +190,63 @@ class Pusher:
 
 @dataclass(slots=True)
 class Waits:
-    """Exponential back-off with jitter."""
+    """Exponential back-off with jitter; an outage shorter than a minute is tried at least every five seconds."""
 
     failures: int = 0
+    since: float | None = None
+    """When the outage began, by ``clock``."""
     generator: random.Random = field(default_factory=random.Random)
+    clock: Callable[[], float] = time.monotonic
 
     def next(self, asked_seconds: float | None) -> float:
         """Seconds to wait after one more failure; never less than the collector asked for."""
-        longest = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**self.failures)
-        self.failures = min(self.failures + 1, 16)
+        moment = self.clock()
+        self.since = moment if self.since is None else self.since
+        is_short = moment - self.since < SHORT_OUTAGE_SECONDS
+        ceiling = LONGEST_SHORT_WAIT_SECONDS if is_short else LONGEST_WAIT_SECONDS
+        longest = min(ceiling, FIRST_WAIT_SECONDS * 2**self.failures)
+        if longest < ceiling:
+            self.failures += 1
         jittered: float = longest * self.generator.uniform(0.5, 1.0)
         return max(jittered, min(asked_seconds or 0.0, 3600.0))
 
     def reset(self) -> None:
         """The collector took a batch."""
-        self.failures = 0
+        self.failures, self.since = 0, None
+
+
+class PatientConnection(HTTPConnection):
+    """Gives up early on a host that does not answer at all, late on one that is at work."""
+
+    def connect(self) -> None:
+        """Connect within ``CONNECT_SECONDS``; the answer may take the time that was given."""
+        answer_seconds, self.timeout = self.timeout, CONNECT_SECONDS
+        super().connect()
+        self.sock.settimeout(answer_seconds)
+
+
+class PatientSecureConnection(PatientConnection, HTTPSConnection):
+    """The same over TLS."""
+
+
+class PlainHandler(urllib.request.HTTPHandler):
+    """Opens plain connections that give up early."""
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        """Send a request."""
+        return self.do_open(PatientConnection, req)
+
+
+class SecureHandler(urllib.request.HTTPSHandler):
+    """Opens TLS connections that give up early."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._tls = context
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        """Send a request."""
+        return self.do_open(PatientSecureConnection, req, context=self._tls)
 
 
 class StayHere(urllib.request.HTTPRedirectHandler):
@@ -199,16 +256,25 @@ class StayHere(urllib.request.HTTPRedirectHandler):
         """No request."""
 
 
-def tls_handlers(target: Target) -> list[urllib.request.HTTPSHandler]:
-    """What checks the collector's certificate; nothing without TLS."""
+def connection_handlers(target: Target) -> list[urllib.request.BaseHandler]:
+    """What opens connections, and with TLS checks the collector's certificate."""
     if not target.url.startswith("https:"):
-        return []
+        return [PlainHandler()]
     try:
         context = ssl.create_default_context(cafile=None if target.ca_file is None else str(target.ca_file))
     except OSError as error:
         allowed = f"a readable file of certificates in PEM form ({error})"
         raise SettingError("agent.ca_file", str(target.ca_file), allowed) from error
-    return [urllib.request.HTTPSHandler(context=context)]
+    return [PlainHandler(), SecureHandler(context)]
+
+
+def reason_of(error: urllib.error.HTTPError) -> str:
+    """The beginning of a refusal's text; empty when the connection was cut before it came."""
+    try:
+        with error:
+            return error.read(MAX_REASON_BYTES).decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return ""
 
 
 def refusal(status: int | None, reason: str, url: str) -> str:

@@ -1,7 +1,11 @@
 """Pushing to a collector that takes, refuses, is busy, or is away."""
 
 import itertools
+import os
+import threading
 import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -24,8 +28,10 @@ def spool(tmp_path: Path) -> Spool:
 def new_pusher(spool: Spool):
     made = []
 
-    def make(collector: FakeCollector) -> Pusher:
-        made.append(Pusher(Target(url=collector.url, bearer=lambda: "fw_token"), spool))
+    def make(
+        collector: FakeCollector, chosen: Spool = spool, bearer: Callable[[], str] = lambda: "fw_token"
+    ) -> Pusher:
+        made.append(Pusher(Target(url=collector.url, bearer=bearer), chosen))
         made[-1]._waits = Waits(failures=-5)
         made[-1].start()
         return made[-1]
@@ -127,14 +133,36 @@ def test_an_outage_is_replayed_whole_and_in_order(collector, spool, new_pusher) 
     assert sequences(collector) == list(range(30))
 
 
-def test_waits_double_up_to_a_minute_with_jitter() -> None:
-    waits = Waits()
-    found = [waits.next(None) for _ in range(10)]
+def waits_of_an_outage(seconds: float) -> list[tuple[float, float]]:
+    """When each attempt fails and how long is waited then, for a collector that is away from moment 0."""
+    moment = 0.0
+    waits = Waits(clock=lambda: moment)
+    found = []
+    while moment < seconds:
+        found.append((moment, waits.next(None)))
+        moment += found[-1][1]
+    return found
 
-    ceilings = [min(60.0, 2.0**n) for n in range(10)]
-    assert all(high / 2 <= wait <= high for wait, high in zip(found, ceilings, strict=True))
+
+def test_a_short_outage_is_tried_at_least_every_five_seconds_a_long_one_every_minute() -> None:
+    found = waits_of_an_outage(3600.0)
+
+    short = [wait for moment, wait in found if moment < 60.0]
+    assert [low <= wait <= 2 * low for low, wait in zip((0.5, 1.0, 2.0), short, strict=False)] == [True] * 3
+    assert all(2.5 <= wait <= 5.0 for wait in short[3:])
+    assert all(wait <= 60.0 for _, wait in found)
+    assert all(wait >= 30.0 for moment, wait in found if moment > 300.0)
+
+
+def test_after_a_success_the_next_outage_begins_anew_and_the_collectors_wish_is_a_floor() -> None:
+    moment = 0.0
+    waits = Waits(clock=lambda: moment)
+    for _ in range(20):
+        moment += waits.next(None)
     assert waits.next(300.0) == 300.0
+
     waits.reset()
+
     assert waits.next(None) <= 1.0
 
 
@@ -159,6 +187,93 @@ def test_a_certificate_file_that_is_none_is_named(tmp_path: Path) -> None:
         target = Target(url="https://collector", bearer=lambda: None, ca_file=path)
         with pytest.raises(SettingError, match=r"agent\.ca_file"):
             Pusher(target, Spool(tmp_path / f"spool-{number}", 1 << 20))
+
+
+def test_a_batch_that_a_power_cut_emptied_or_tore_is_set_aside_and_the_next_one_goes(
+    collector, spool, new_pusher, tmp_path: Path
+) -> None:
+    (spool._folder / f"{0:020d}.json.gz").write_bytes(b"")
+    whole = (spool._folder / f"{1:020d}.json.gz").read_bytes()
+    (spool._folder / f"{1:020d}.json.gz").write_bytes(whole[:-5])
+    (spool._folder / "last_sent").write_text("")
+    again = Spool(tmp_path / "spool", 1 << 20)
+
+    pusher = new_pusher(collector, again)
+    eventually(lambda: again.waiting == 0)
+
+    assert sequences(collector) == [2]
+    assert pusher.state.rejected == 2
+    assert len(list((spool._folder / "rejected").glob("*.reason"))) == 2
+    assert again.next_sequence == 3
+
+
+class CutShort(BaseHTTPRequestHandler):
+    """Answers 503 and hangs up in the middle of the reason."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(b"HTTP/1.1 503 busy\r\nContent-Length: 500\r\n\r\nhalf of")
+        self.close_connection = True
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def test_an_answer_that_is_cut_off_does_not_end_the_sending(collector, spool, new_pusher) -> None:
+    collector.stop()
+    broken = HTTPServer(("127.0.0.1", collector.port), CutShort)
+    threading.Thread(target=broken.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    pusher = new_pusher(collector)
+    eventually(lambda: pusher.state.failed_attempts >= 3)
+    assert "503" in pusher.state.problem
+    broken.shutdown()
+    broken.server_close()
+
+    collector.start()
+    eventually(lambda: spool.waiting == 0)
+
+    assert sequences(collector) == [0, 1, 2]
+
+
+def test_a_failure_that_nobody_foresaw_is_logged_and_the_batch_is_tried_again(
+    collector, spool, new_pusher, caplog
+) -> None:
+    answers = iter([None, None])
+
+    def bearer() -> str:
+        if next(answers, "over") is None:
+            raise RuntimeError("unforeseen")
+        return "fw_token"
+
+    new_pusher(collector, bearer=bearer)
+    eventually(lambda: spool.waiting == 0)
+
+    assert sequences(collector) == [0, 1, 2]
+    assert "unforeseen" in caplog.text
+
+
+def test_the_oldest_batch_may_be_given_up_while_another_thread_asks_for_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "full", 2000)
+    stopped = threading.Event()
+    failures: list[Exception] = []
+
+    def ask() -> None:
+        while not stopped.is_set():
+            try:
+                batch = spool.oldest()
+                assert batch is None or spool.read(batch) != b""
+            except (KeyError, OSError) as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for number in range(150):
+        spool.write(number, os.urandom(900))
+    stopped.set()
+    thread.join(5)
+
+    assert failures == []
+    assert spool.waiting + spool.dropped == 150
 
 
 def test_no_batch_is_lost_or_sent_twice_when_the_agent_is_killed_again_and_again(
