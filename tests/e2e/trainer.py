@@ -7,6 +7,7 @@ run down; ``stop`` in it ends the run.
 
 import argparse
 import datetime
+import os
 import sys
 import time
 from pathlib import Path
@@ -27,7 +28,9 @@ def out(text: str) -> None:
 
 
 def megatron_header() -> None:
-    out("using world size: 8, data-parallel size: 8, context-parallel size: 1 "
+    world = int(os.environ.get("WORLD_SIZE", "8"))
+    MEGATRON_ARGUMENTS.update(world_size=world, data_parallel_size=world)
+    out(f"using world size: {world}, data-parallel size: {world}, context-parallel size: 1 "
         "tensor-model-parallel size: 1, pipeline-model-parallel size: 1 \n")  # fmt: skip
     out("------------------------ arguments ------------------------\n")
     for name, value in MEGATRON_ARGUMENTS.items():
@@ -96,11 +99,18 @@ def hf_step(step: int, seconds: float) -> None:
         f"'train_tokens_per_second': '{seen / runtime:.4g}'}}\n")  # fmt: skip
 
 
+def header_only() -> None:
+    megatron_header()
+    time.sleep(3600)
+
+
 FORMATS = {
     "megatron": (megatron_header, megatron_step),
     "nanogpt": (nanogpt_header, nanogpt_step),
     "torchtitan": (torchtitan_header, torchtitan_step),
     "hf": (hf_header, hf_step),
+    "megatron-header": (header_only, megatron_step),
+    "megatron-steps": (lambda: None, megatron_step),
 }
 
 
