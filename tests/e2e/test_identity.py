@@ -36,7 +36,7 @@ class Cluster:
     def node(self, index: int, log: Path, *command: str, world: int) -> None:
         """Start rank ``index``: its process writing to ``log``, and its node's agent."""
         ranks = {
-            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_ADDR": "10.20.0.1",
             "MASTER_PORT": "29517",
             "WORLD_SIZE": str(world),
             "RANK": str(index),
