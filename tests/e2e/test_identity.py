@@ -103,7 +103,7 @@ def test_sixteen_agents_that_follow_one_file_give_the_rows_of_one(cluster: Clust
     last = 0
     while last != (last := settled_step(cluster, row["job_id"])):
         continue
-    job = get_json(f"{cluster.url}/api/v1/query/jobs/{row['job_id']}?seconds=3600&points=100000")
+    job = get_json(f"{cluster.url}/api/v1/query/jobs/{row['job_id']}?seconds=3600&points=2000")
 
     steps = [step for step in job["steps"]["columns"]["step"] if step is not None]
     printed = [line for line in log.read_text().splitlines() if "elapsed time per iteration" in line]
