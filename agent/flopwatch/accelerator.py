@@ -86,7 +86,7 @@ class Accelerator:
     @property
     def source(self) -> str:
         """Where the peaks are from, in one line."""
-        return "site setting" if self.site_override else "; ".join(self.sources)
+        return self.sources[0] if self.site_override else "; ".join(self.sources)
 
     @property
     def fastest_dtype(self) -> Dtype | None:

@@ -1,13 +1,13 @@
 """Accelerators by the exact name that NVML gives: dense peaks or nothing, never a guess from part of a name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from flopwatch.accelerator import Accelerator, dtype_of, split_mig
+from flopwatch.accelerator import DTYPES, Accelerator, dtype_of, split_mig
 from flopwatch.peaks.newer import NEWER
 from flopwatch.peaks.older import OLDER
 from flopwatch.peaks.others import OTHERS
 
-__all__ = ["ACCELERATORS", "Accelerator", "by_name", "by_product", "dtype_of", "overridden"]
+__all__ = ["ACCELERATORS", "DTYPES", "Accelerator", "by_name", "by_product", "dtype_of", "overridden"]
 
 ACCELERATORS: tuple[Accelerator, ...] = (*OLDER, *NEWER, *OTHERS)
 _BY_NAME = {name: item for item in ACCELERATORS for name in (*item.nvml_names, *item.aliases)}
@@ -37,8 +37,10 @@ def by_product(name: str) -> Accelerator | None:
     return _BY_PRODUCT.get(name)
 
 
-def overridden(nvml_name: str, tflops: dict[str, float]) -> Accelerator:
+def overridden(nvml_name: str, tflops: Mapping[str, float], source: str = "") -> Accelerator:
     """The accelerator with a site's own dense peaks (TFLOP/s by number format); an unknown name makes a new one.
+
+    ``source`` says where the site has them from; it is shown beside every figure.
 
     Raises:
         ValueError: a number format is not known, or a peak is not above 0.
@@ -60,7 +62,7 @@ def overridden(nvml_name: str, tflops: dict[str, float]) -> Accelerator:
         tflops={**(known.tflops if known else {}), **peaks},
         sm_count=known.sm_count if known else None,
         mig_sm_counts=known.mig_sm_counts if known else {},
-        sources=("site setting", *(known.sources if known else ())),
+        sources=(f"site setting: {source}" if source else "site setting", *(known.sources if known else ())),
         site_override=True,
     )
 

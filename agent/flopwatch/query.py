@@ -8,8 +8,46 @@ are exact; ``money`` is in ``Status.currency`` and ``None`` without a price.
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-Basis = Literal["steps+shape", "steps+params", "steps+reported", "hardware"]
-GpusBasis = Literal["world_size", "lease", "observed"]
+from flopwatch.figure import Basis, FindingInfo, GpusBasis, MfuFigure, Standing, Term
+
+__all__ = [
+    "LEDGER_CLASSES",
+    "WASTE_CLASSES",
+    "AlertRow",
+    "AlertState",
+    "Alerts",
+    "Basis",
+    "Cause",
+    "ClassAmount",
+    "ClusterInfo",
+    "Day",
+    "FindingInfo",
+    "Fleet",
+    "GpusBasis",
+    "Job",
+    "JobRow",
+    "JobState",
+    "Jobs",
+    "Ledger",
+    "LedgerClass",
+    "Mark",
+    "MfuFigure",
+    "NodeInfo",
+    "Query",
+    "Range",
+    "Series",
+    "SessionInfo",
+    "Severity",
+    "Standing",
+    "Status",
+    "Stretch",
+    "Target",
+    "Term",
+    "Tile",
+    "Verdict",
+    "VerdictCode",
+]  # fmt: skip
+
 JobState = Literal["waiting", "running", "stalled", "ended"]
 Severity = Literal["critical", "warning", "info"]
 AlertState = Literal["pending", "firing", "clearing", "resolved", "no_data"]
@@ -62,48 +100,6 @@ class Cause:
     code: str
     severity: Severity
     values: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FindingInfo:
-    """A doubt shown beside a figure."""
-
-    code: str
-    text: str
-    values: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MfuFigure:
-    """An MFU with everything needed to check it.
-
-    value_ratio = flops_per_token x tokens_per_second / (gpus x peak_flops).
-    """
-
-    value_ratio: float | None
-    palm_ratio: float | None
-    convention: str
-    basis: Basis | None
-    reason: str | None
-    """Why there is no value: ``waiting``, ``no_steps``, ``no_step_time``, ``no_shape``, ``no_tokens``,
-    ``unknown_gpu``, ``no_peak_for_dtype``."""
-    flops_per_token: float | None
-    palm_flops_per_token: float | None
-    tokens_per_second: float | None
-    gpus: int | None
-    gpus_basis: GpusBasis | None
-    gpus_observed: int
-    gpu_model: str | None
-    peak_flops: float | None
-    """Dense FLOP/s of one GPU (the mean over models, weighted by GPUs)."""
-    peak_source: str | None
-    dtype: str | None
-    dtype_basis: str | None
-    shape_origin: str | None
-    steps: int
-    window_start_seconds: float | None
-    window_end_seconds: float | None
-    reported_ratio: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -346,16 +342,6 @@ class Stretch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Term:
-    """One term of the arithmetic of an MFU, with its number filled in."""
-
-    symbol: str
-    meaning: str
-    value: float | int | str | None
-    unit: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """The Job page."""
 
@@ -380,6 +366,8 @@ class Job:
     arithmetic: tuple[Term, ...]
     findings: tuple[FindingInfo, ...]
     alerts: tuple[AlertRow, ...]
+    standing: Standing | None = None
+    """Where the MFU stands among what is reachable; ``None`` without one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

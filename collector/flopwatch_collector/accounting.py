@@ -18,9 +18,10 @@ from flopwatch_collector.bookkeeping.window import Computed, Windows
 from flopwatch_collector.compute import classes, days
 from flopwatch_collector.compute.breakeven import verdict
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
+from flopwatch_collector.compute.figure import step_figure
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.ledger import joined
-from flopwatch_collector.compute.mfu import JobBasis, step_figure
+from flopwatch_collector.compute.mfu import JobBasis
 from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, empty_rollup
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, Fleet, FleetState

@@ -122,7 +122,13 @@ def build(
     """
     with ExitStack() as parts:
         kept = _open(settings, environ, clock, parts)
-        directory = Directory(kept.control, clock, simulated=simulated, latest=kept.store.latest_gpus)
+        directory = Directory(
+            kept.control,
+            clock,
+            simulated=simulated,
+            latest=kept.store.latest_gpus,
+            site_accelerators=settings.site_accelerators(),
+        )
         now = clock()
         directory.warm_steps(kept.store.steps(now - STEPS_WARM_SECONDS, now))
         running = _wire(settings, kept, directory, clock)

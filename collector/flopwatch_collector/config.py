@@ -1,11 +1,14 @@
 """Every setting of the collector, once."""
 
+import typing
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from flopwatch import accelerators
+from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
 
 CONTROL_FILE = "control.sqlite"
@@ -146,6 +149,51 @@ class NotifySettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PeakOverride:
+    """One ``[[accelerators.override]]``: the site's own dense peaks of one GPU model."""
+
+    name: str = ""
+    """The exact NVML name, without a MIG profile."""
+    dense_tflops: dict[str, float] = field(default_factory=dict)
+    """Dense TFLOP/s by number format; formats that are left out keep the table's peak."""
+    source: str = ""
+    """Where the numbers are from: shown beside every figure made with them."""
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or " MIG " in self.name:
+            raise SettingError(
+                "accelerators.override.name", self.name, "a GPU's exact NVML name, without a MIG profile"
+            )
+        if not self.source.strip():
+            raise SettingError(
+                "accelerators.override.source", self.source, "where the peaks are from, in words"
+            )
+        if not self.dense_tflops:
+            raise SettingError(
+                "accelerators.override.dense_tflops", {}, "TFLOP/s by number format, such as { bf16 = 989.4 }"
+            )
+        for word, value in self.dense_tflops.items():
+            _require_peak(word, value)
+
+    def accelerator(self) -> Accelerator:
+        """The GPU model with these peaks."""
+        return accelerators.overridden(self.name.strip(), self.dense_tflops, self.source.strip())
+
+
+def _require_peak(word: str, value: object) -> None:
+    name = f"accelerators.override.dense_tflops.{word}"
+    if accelerators.dtype_of(word) is None:
+        raise SettingError(name, value, "a number format: " + ", ".join(accelerators.DTYPES))
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 < typing.cast(float, value) < MOST_TFLOPS:
+        raise SettingError(name, value, f"dense TFLOP/s of one GPU, above 0 and below {MOST_TFLOPS:.0f}")
+
+
+MOST_TFLOPS = 1e6
+"""A larger peak is FLOP/s or GFLOP/s taken for TFLOP/s."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """All tables the collector reads."""
 
@@ -154,6 +202,11 @@ class Settings:
     costs: CostSettings = field(default_factory=CostSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
     notify: tuple[NotifySettings, ...] = ()
+    peak_overrides: tuple[PeakOverride, ...] = ()
+
+    def site_accelerators(self) -> tuple[Accelerator, ...]:
+        """GPU models with the site's own peaks; they win over the table."""
+        return tuple(override.accelerator() for override in self.peak_overrides)
 
 
 def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
@@ -171,7 +224,27 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         costs=section(CostSettings, "costs", tables, environ),
         alerts=section(AlertSettings, "alerts", tables, environ),
         notify=tuple(section(NotifySettings, "notify", {"notify": table}, {}) for table in channels),
+        peak_overrides=_peak_overrides(tables),
     )
+
+
+def _peak_overrides(tables: Mapping[str, Any]) -> tuple[PeakOverride, ...]:
+    table = tables.get("accelerators", {})
+    if not isinstance(table, Mapping):
+        raise SettingError("accelerators", table, "a table, [[accelerators.override]]")
+    unknown = sorted(set(table) - {"override"})
+    if unknown:
+        raise SettingError(f"accelerators.{unknown[0]}", table[unknown[0]], "one of override")
+    entries = table.get("override", [])
+    if not isinstance(entries, list):
+        raise SettingError("accelerators.override", entries, "an array of tables, [[accelerators.override]]")
+    name = "accelerators.override"
+    made = tuple(section(PeakOverride, name, {name: entry}, {}) for entry in entries)
+    names = [override.name.strip() for override in made]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise SettingError(f"{name}.name", twice, "each GPU model once")
+    return made
 
 
 def public_address(settings: CollectorSettings, machine_name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch.accelerators import Accelerator
 from flopwatch.wire import RunFacts
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -205,6 +206,8 @@ class FleetState:
     latest: Columns
     """The newest sample of every GPU, ``GPU_COLUMNS``."""
     simulated: bool = False
+    site_accelerators: tuple[Accelerator, ...] = ()
+    """GPU models with the site's own peaks; they win over the table."""
 
 
 class Fleet(Protocol):

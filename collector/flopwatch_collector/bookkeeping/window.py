@@ -18,7 +18,7 @@ from flopwatch_collector.compute.job_state import KINDS, stretches
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.ledger import account, outcomes, run_until, silences_within
 from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
-from flopwatch_collector.compute.rollup import MEANS, empty_rollup, job_rollup
+from flopwatch_collector.compute.rollup import SAMPLED, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.compute.timeline import JobTimeline, timeline_after
 from flopwatch_collector.model import Columns, FleetState, JobRecord, LeaseRecord
@@ -29,7 +29,7 @@ STEP_LOOK_SECONDS = 7200.0
 FAR_SECONDS = 14 * 86_400.0
 SAMPLE_COLUMNS = tuple(
     name
-    for name in dict.fromkeys((*STATE_SAMPLES, *hang.EVIDENCE_SAMPLES, *MEANS))
+    for name in dict.fromkeys((*STATE_SAMPLES, *hang.EVIDENCE_SAMPLES, *SAMPLED))
     if name not in {"ts", "gpu"}
 )
 LONGEST_INTERVAL_SECONDS = 900.0
@@ -168,7 +168,8 @@ class Windows:
         leases = [lease for lease in state.leases.values() if lease.job == job]
         run = join(record.runs)
         shared = any(lease.share_ratio < 1.0 for lease in leases)
-        return basis_of(run, devices_of(record, run, leases, state.gpus), shared=shared)
+        devices = devices_of(record, run, leases, state.gpus, state.site_accelerators)
+        return basis_of(run, devices, shared=shared)
 
     def _learn(self, state: FleetState, inputs: LedgerInputs, now: float) -> None:
         """Remember what the timelines show, and the time that it makes wrong."""
@@ -234,7 +235,7 @@ def _only(state: FleetState, job: int) -> FleetState:
     return FleetState(
         generation=state.generation, nodes=state.nodes, jobs=state.jobs, launches=state.launches, leases=leases,
         gpus={number: gpu for number, gpu in state.gpus.items() if number in used}, latest=state.latest,
-        simulated=state.simulated,
+        simulated=state.simulated, site_accelerators=state.site_accelerators,
     )  # fmt: skip
 
 

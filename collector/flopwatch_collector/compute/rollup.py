@@ -21,12 +21,16 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 MEANS: Final = ("kernel_active_ratio", "tensor_active_ratio", "sm_active_ratio", "power_watts")
 """For each: ``<name>_sum`` (value x GPU-seconds) and ``<name>_seconds`` (GPU-seconds it is known for)."""
+TENSOR_CLOCK: Final = "tensor_clock_hertz"
+"""A mean like these: tensor activity x SM clock, what the hardware estimate is made from."""
+SAMPLED: Final = (*MEANS, "sm_clock_hertz")
+"""Columns of samples that rollups are made from."""
 STEP_SUMS: Final = (
     "steps", "step_seconds", "tokens", "steady_flops", "steady_peak_flop_seconds", "kept_flops", "kept_palm_flops",
 )  # fmt: skip
 SUMS: Final = (
     "gpu_seconds", "leased_peak_flop_seconds",
-    *(f"{name}_{part}" for name in MEANS for part in ("sum", "seconds")), *STEP_SUMS,
+    *(f"{name}_{part}" for name in (*MEANS, TENSOR_CLOCK) for part in ("sum", "seconds")), *STEP_SUMS,
 )  # fmt: skip
 ROLLUP_COLUMNS: Final = ("ts", "job", "gpus", *SUMS)
 """``gpus`` is the mean number leased over the window; ``leased_peak_flop_seconds`` what these could have done at
@@ -50,7 +54,8 @@ def job_rollup(
     table = _Sums(starts, _jobs_of(jobs, samples, timelines))
     place, _ = table.places(ledger["ts"][leased], jobs)
     table.add("gpu_seconds", place, time)
-    table.add("leased_peak_flop_seconds", place, time * _peaks(jobs, timelines, bases))
+    peaks = _peaks(ledger["ts"][leased], jobs, timelines, bases)
+    table.add("leased_peak_flop_seconds", place, time * peaks)
     _add_samples(table, samples, now)
     for number, timeline in timelines.items():
         _add_steps(table, timeline, bases.get(number))
@@ -73,7 +78,7 @@ def hourly(rows: Columns, seconds: int = 3600) -> Columns:
 
 
 def mean(rows: Columns, name: str) -> float | None:
-    """Time-weighted mean of one of ``MEANS`` over rollup rows; None where it was never known."""
+    """Time-weighted mean of one of ``MEANS`` or ``TENSOR_CLOCK`` over rollup rows; None where never known."""
     seconds = float(np.nansum(rows[f"{name}_seconds"]))
     return float(np.nansum(rows[f"{name}_sum"])) / seconds if seconds > 0 else None
 
@@ -143,18 +148,32 @@ def _with_gpus(rows: Columns, seconds: int) -> Columns:
     return {name: columns[name] for name in ROLLUP_COLUMNS}
 
 
-def _peaks(jobs: Integers, timelines: Mapping[int, JobTimeline], bases: Mapping[int, JobBasis]) -> Floats:
-    """Peak FLOP/s of one leased GPU of each row's job; NaN where its MFU is not known."""
-    found, inverse = np.unique(jobs, return_inverse=True)
-    peaks = np.full(found.size, np.nan)
-    for index, number in enumerate(found):
-        basis, timeline = bases.get(int(number)), timelines.get(int(number))
-        if basis is not None and timeline is not None and timeline.instrumented and basis.reason is None:
-            peak = basis.full_peak
-            peaks[index] = (
-                np.nan if peak is None else peak / max(1, basis.devices.leased or basis.devices.gpus or 1)
-            )
-    return peaks[inverse] if found.size else np.empty(0)
+def _peaks(
+    ts: Floats, jobs: Integers, timelines: Mapping[int, JobTimeline], bases: Mapping[int, JobBasis]
+) -> Floats:
+    """Peak FLOP/s of one leased GPU of each row's job in its window; NaN where its MFU is not known."""
+    peaks = np.full(ts.size, np.nan)
+    for number in np.unique(jobs).tolist():
+        basis, timeline = bases.get(number), timelines.get(number)
+        if basis is None or timeline is None or not timeline.instrumented or basis.reason is not None:
+            continue
+        rows = np.flatnonzero(jobs == number)
+        windows, index = np.unique(ts[rows], return_inverse=True)
+        peaks[rows] = _leased_peaks(windows, timeline, basis)[index]
+    return peaks
+
+
+def _leased_peaks(windows: Floats, timeline: JobTimeline, basis: JobBasis) -> Floats:
+    """What the run's GPUs could do in each window, over the GPUs that it leased then."""
+    ends = windows + WINDOW_SECONDS
+    launch = np.full(windows.size, np.nan)
+    steps = timeline.steps
+    if steps["ts"].size:
+        last = np.searchsorted(steps["begin"], ends, side="left") - 1
+        launch = np.where(last >= 0, steps["launch_session"][np.maximum(last, 0)], np.nan)
+    held, _ = basis.devices.held.over(windows, ends)
+    now = float(basis.devices.leased or basis.devices.gpus or 1)
+    return basis.possible(windows, ends, launch) / WINDOW_SECONDS / np.where(held > 0, held, now)
 
 
 def _add_samples(table: _Sums, samples: Columns, now: float) -> None:
@@ -169,10 +188,18 @@ def _add_samples(table: _Sums, samples: Columns, now: float) -> None:
     seconds = (np.minimum(end[row], (at + 1) * window) - np.maximum(start[row], at * window)) / 1000.0
     place, inside = table.places((at * WINDOW_SECONDS).astype(np.float64), job[row])
     row, seconds = row[inside], seconds[inside]
-    for name in MEANS:
-        value = rows[name][row]
+    for name, values in _sampled(rows).items():
+        value = values[row]
         table.add(f"{name}_sum", place, value * seconds)
         table.add(f"{name}_seconds", place, np.where(np.isnan(value), np.nan, seconds))
+
+
+def _sampled(rows: Columns) -> Columns:
+    """What means are taken of, by name; a table without clocks has no tensor clock."""
+    means = {name: rows[name] for name in MEANS}
+    if "sm_clock_hertz" in rows:
+        means[TENSOR_CLOCK] = rows["tensor_active_ratio"] * rows["sm_clock_hertz"]
+    return means
 
 
 def _spread(row: Integers, first: Integers, count: Integers) -> tuple[Integers, Integers]:
@@ -200,13 +227,12 @@ def _add_steps(table: _Sums, timeline: JobTimeline, basis: JobBasis | None) -> N
     values: dict[str, Floats] = {"steps": steps["steps_covered"], "step_seconds": length}
     if basis is not None:
         values["tokens"] = mfu.tokens_of(steps, basis.run)
-        peak = basis.full_peak
-        if peak is not None and basis.reason is None:
+        if basis.full_peak is not None and basis.reason is None:
             causal, palm = mfu.flops_of(steps, basis)
             values |= {"kept_flops": causal, "kept_palm_flops": palm}
             counted = steps["is_steady"] & np.isfinite(causal)
             values["steady_flops"] = np.where(counted, causal, np.nan)
-            values["steady_peak_flop_seconds"] = np.where(counted, length * peak, np.nan)
+            values["steady_peak_flop_seconds"] = np.where(counted, mfu.possible_of(steps, basis), np.nan)
     for name, value in values.items():
         _add_spread(table, name, timeline.job, (steps["begin"], steps["ts"], value))
 

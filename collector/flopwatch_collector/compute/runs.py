@@ -1,13 +1,14 @@
 """What is known of a run, joined from all nodes and sources by trust."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from flopwatch import flops
 from flopwatch.blocks import ShapeError
+from flopwatch.documents import Documents
 from flopwatch.query import Basis
 from flopwatch.wire import RunFacts
 
@@ -32,6 +33,10 @@ class Run:
     dtype: str | None = None
     dtype_basis: str | None = None
     kind: str = "unknown"
+    trainer_peak_flops: float | None = None
+    """What the trainer says it divides by, FLOP/s of one GPU."""
+    worlds: Mapping[int, int] = field(default_factory=dict)
+    """World size by the launch that told it, counted from 0."""
 
     @property
     def step_tokens(self) -> float | None:
@@ -52,6 +57,8 @@ class Work:
     basis: Basis | None = None
     convention: str = "causal"
     reason: str | None = None
+    left_out: tuple[str, ...] = ()
+    """Second stacks of the shape that are not counted because their tokens are not known."""
 
 
 def join(facts: Sequence[RunFacts]) -> Run:
@@ -72,6 +79,8 @@ def join(facts: Sequence[RunFacts]) -> Run:
         dtype=typed.dtype if typed else None,
         dtype_basis=(typed.dtype_basis or "log") if typed else None,
         kind=next((one.kind for one in ordered if one.kind != "unknown"), "unknown"),
+        trainer_peak_flops=_first(ordered, lambda one: one.trainer_peak_flops),
+        worlds={one.session: one.world_size for one in reversed(ordered) if one.world_size is not None},
     )
 
 
@@ -79,33 +88,54 @@ def _first(facts: Sequence[RunFacts], value: Callable[[RunFacts], T | None]) -> 
     return next((known for one in facts if (known := value(one)) is not None), None)
 
 
-def work_of(run: Run, sequence_length: float | None = None) -> Work:
+def work_of(run: Run, document_length: float | None = None) -> Work:
     """FLOPs per token of a run, causal and PaLM, from the best basis there is.
 
-    ``sequence_length`` stands for packed data: sum of squared document lengths over tokens.
+    ``document_length`` is of packed data: the sum of squared document lengths over their tokens. Attention stays
+    inside a document, so the exact count is that of this length; PaLM's takes whole sequences.
     """
-    length = sequence_length or run.sequence_length
+    work = Work(reason="no_shape")
     if run.shape is not None:
-        work = _from_shape(json.dumps(run.shape, sort_keys=True), length)
+        work = _from_shape(json.dumps(run.shape, sort_keys=True), run.sequence_length, document_length)
         if work.reason is None:
             return work
     if run.parameter_count:
         return Work(causal=6.0 * run.parameter_count, basis="steps+params", convention="6N")
     if run.reported_flops_per_token:
         return Work(causal=run.reported_flops_per_token, basis="steps+reported", convention="reported")
-    return Work(reason="no_shape")
+    return work
 
 
 @lru_cache(maxsize=4096)
-def _from_shape(text: str, sequence_length: float | None) -> Work:
+def shape_of(text: str) -> flops.ModelShape:
+    """The shape that a run told, as JSON.
+
+    Raises:
+        ShapeError: it is not understood.
+    """
+    return flops.ModelShape.from_dict(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _from_shape(text: str, sequence_length: int | None, document_length: float | None) -> Work:
     """By value, because a shape costs more to count than to look up."""
     try:
-        shape = flops.ModelShape.from_dict(json.loads(text))
-        length = sequence_length or shape.seq_len
+        shape = shape_of(text)
+        if any(stack.name == "encoder" for stack in shape.stacks):
+            return Work(reason="no_encoder_tokens")
+        left_out = tuple(stack.name for stack in shape.stacks)
+        shape = replace(shape, stacks=())
+        length = sequence_length or shape.seq_len or (round(document_length) if document_length else None)
         if not length:
-            return Work(reason="no_shape")
-        causal = flops.flops_per_token(shape, round(length), convention="causal")
-        palm = flops.flops_per_token(shape, round(length), convention="palm")
+            return Work(reason="no_sequence_length")
+        documents = None if document_length is None else packed(document_length)
+        causal = flops.flops_per_token(shape, length, "causal", documents=documents)
+        palm = flops.flops_per_token(shape, length, "palm")
     except ShapeError:
         return Work(reason="no_shape")
-    return Work(causal=float(causal), palm=float(palm), basis="steps+shape")
+    return Work(causal=float(causal), palm=float(palm), basis="steps+shape", left_out=left_out)
+
+
+def packed(document_length: float) -> Documents:
+    """Packed documents whose tokens are, on average, in one of that length."""
+    return Documents(tokens=1.0, squared_tokens=max(1.0, document_length))

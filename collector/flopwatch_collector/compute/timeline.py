@@ -38,8 +38,8 @@ class JobTimeline:
     job: int
     sessions: tuple[Session, ...]
     steps: Columns
-    """``STEP_COLUMNS`` and ``begin`` (seconds), ``session`` (number), ``lost`` and ``is_steady`` (bool), in
-    order of time without overlap."""
+    """``STEP_COLUMNS`` and ``begin`` (seconds), ``session`` (number), ``launch_session`` (as the source counts
+    its launches, from 0), ``lost`` and ``is_steady`` (bool), in order of time without overlap."""
     phases: Columns
     """``PHASE_COLUMNS`` and ``session``, ``lost``, in order of begin; blocking or not."""
     report_gap_seconds: float | None
@@ -94,6 +94,7 @@ def timeline_after(
     laid = layout.lay_out(chosen)
     known = _with_resumes(sessions, laid, phase_rows, before.resumes)
     laid = layout.mark_lost(laid, known)
+    laid["launch_session"] = _launch_sessions(own, laid["launch"])
     marked = layout.phases_once(phase_rows, _session_of(sessions, phase_rows["launch"]), sources)
     marked = layout.mark_lost_phases(marked, laid, known)
     gap = progress.report_gap_seconds(laid["ts"], layout.same_session(laid))
@@ -108,6 +109,12 @@ def timeline_after(
         first_step_seconds=_least([before.first_step_seconds, *laid["begin"][:1].tolist()]),
         instrumented_since_seconds=_instrumented_since(known, laid, marked),
     )
+
+
+def _launch_sessions(launches: list[Launch], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """By launch number: which launch it is to its source; NaN where the launch is not known."""
+    counted = {launch.number: float(launch.session) for launch in launches}
+    return np.array([counted.get(int(number), np.nan) for number in numbers], dtype=np.float64)
 
 
 def _least(values: Iterable[float | None]) -> float | None:

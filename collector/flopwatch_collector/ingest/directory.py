@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flopwatch.accelerators import Accelerator
 from flopwatch.wire import Batch, Phase
 from flopwatch_collector.ingest import rows
 from flopwatch_collector.ingest.identity import Identity
@@ -65,11 +66,13 @@ class Directory:
         *,
         simulated: bool = False,
         latest: Callable[[], Columns] | None = None,
+        site_accelerators: tuple[Accelerator, ...] = (),
     ) -> None:
         self._lock = threading.Lock()
         self._clock = clock
         self._simulated = simulated
         self._latest = latest
+        self._site_accelerators = site_accelerators
         self._generation = 1
         self._state: FleetState | None = None
         self._tables = _load(control)
@@ -98,6 +101,7 @@ class Directory:
                     leases=self._tables.leases.view(),
                     latest=self._latest() if self._latest is not None else empty(GPU_COLUMNS),
                     simulated=self._simulated,
+                    site_accelerators=self._site_accelerators,
                 )
             return self._state
 

@@ -2,8 +2,8 @@
 
 from flopwatch.query import FindingInfo, Job, SessionInfo, Status
 from flopwatch_collector.compute.classes import to_answer
+from flopwatch_collector.compute.figure import arithmetic
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.compute.mfu import arithmetic
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import JobRecord
 from flopwatch_collector.views import alerts, jobs, rollups

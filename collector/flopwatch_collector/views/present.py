@@ -8,8 +8,9 @@ import numpy as np
 from flopwatch.query import MfuFigure
 from flopwatch_collector.compute.buckets import BUCKETS, CODE, HELD_BUCKETS, WINDOW_SECONDS
 from flopwatch_collector.compute.devices import devices_of
+from flopwatch_collector.compute.figure import step_figure
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.compute.mfu import JobBasis, basis_of, step_figure
+from flopwatch_collector.compute.mfu import JobBasis, basis_of
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.compute.timeline import JobTimeline, no_timeline
 from flopwatch_collector.model import PHASE_KINDS, Columns, FleetState, JobRecord, LeaseRecord
@@ -148,7 +149,8 @@ def job_basis(state: FleetState, record: JobRecord, leases: Iterable[LeaseRecord
     own = list(leases)
     run = join(record.runs)
     shared = any(lease.share_ratio < 1.0 for lease in own)
-    return basis_of(run, devices_of(record, run, own, state.gpus), shared=shared)
+    devices = devices_of(record, run, own, state.gpus, state.site_accelerators)
+    return basis_of(run, devices, shared=shared)
 
 
 def wholly_held(rows: Columns) -> list[int]:

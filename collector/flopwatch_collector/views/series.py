@@ -97,14 +97,17 @@ def minute_mfu(jobs: Iterable[JobNow], edges: Floats) -> Floats:
     """
     done, could, all_told = (np.zeros(edges.size - 1) for _ in range(3))
     for job in jobs:
-        timeline, peak = job.timeline, job.basis.full_peak
-        if timeline is None or peak is None or job.basis.reason is not None or not timeline.steps["ts"].size:
+        timeline, basis = job.timeline, job.basis
+        if timeline is None or basis.full_peak is None or basis.reason is not None:
+            continue
+        if not timeline.steps["ts"].size:
             continue
         until = edges[-1] if job.bucket == "HANG" else float(timeline.last_progress_seconds or edges[0])
         begin = float(timeline.steps["begin"][0])
-        done += peak * useful_between(timeline, job.basis, edges)
-        could += peak * np.diff(np.clip(edges, begin, until))
-        all_told += peak * np.diff(np.clip(edges, begin, edges[-1]))
+        rate = basis.possible(edges[:-1], edges[1:]) / np.diff(edges)
+        done += rate * useful_between(timeline, basis, edges)
+        could += rate * np.diff(np.clip(edges, begin, until))
+        all_told += rate * np.diff(np.clip(edges, begin, edges[-1]))
     return np.where(could >= (1.0 - UNTOLD_RATIO) * all_told, ratio(done, could), np.nan)
 
 

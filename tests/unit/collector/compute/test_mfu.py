@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from tests.unit.collector.compute.ledger_scene import Scene, gpu, job, launch, lease, step_run, steps
 
+from flopwatch.accelerators import overridden
+from flopwatch.flops import ModelShape
 from flopwatch.wire import RunFacts
 from flopwatch_collector.compute.devices import devices_of
-from flopwatch_collector.compute.mfu import arithmetic, basis_of, mfu_series, step_figure
+from flopwatch_collector.compute.figure import arithmetic, step_figure
+from flopwatch_collector.compute.mfu import basis_of, mfu_series
 from flopwatch_collector.compute.rollup import fleet_ratio, hourly, job_rollup
 from flopwatch_collector.compute.runs import join
 
@@ -16,6 +19,11 @@ SHAPE = {
     "n_layers": 2, "hidden": 64, "ffn_hidden": 256, "n_heads": 4, "head_dim": 16, "vocab": 1000, "gated_mlp": False,
 }  # fmt: skip
 PER_TOKEN = 6 * (2 * (4 * 64 * 64 + 2 * 64 * 256) + 64 * 1000) + 6 * 2 * 4 * 16 * 128
+
+
+def general(**more):
+    """The same shape in the form that can hold second stacks."""
+    return {**ModelShape.from_dict(SHAPE).to_dict(), **more}
 
 
 def facts(**more):
@@ -113,6 +121,120 @@ def test_what_is_missing_is_named_and_no_figure_given(told, names, reason):
     figure, _ = figure_of(scene([facts(**{"tokens_per_step": 1, **told})], names=names))
 
     assert (figure.value_ratio, figure.basis, figure.reason) == (None, None, reason)
+
+
+A100 = "NVIDIA A100-SXM4-80GB"
+A100_PEAK = 312e12
+
+
+def elastic(runs, leases, rows, names=(H100,) * 16):
+    given = scene(runs, names=names)
+    return given.without(leases=tuple(leases), steps=steps(rows))
+
+
+def test_a_job_that_shrinks_is_held_against_the_gpus_it_held_at_each_step():
+    # 16 GPUs until 300 s, then 8 of them; ten steps of 10 s before, ten after, the same tokens a step.
+    leases = [lease(1, tuple(range(1, 9)), 0.0, None), lease(1, tuple(range(9, 17)), 0.0, 300.0)]
+    rows = [*step_run(1, 10, 200.0), *step_run(11, 20, 300.0)]
+    figure, basis = figure_of(elastic([facts(tokens_per_step=65_536, sequence_length=128)], leases, rows))
+
+    possible = 100.0 * 16 * PEAK + 100.0 * 8 * PEAK
+    assert figure.value_ratio == pytest.approx(20 * 65_536 * PER_TOKEN / possible)
+    assert (figure.gpus, figure.gpus_mean, figure.gpus_basis) == (8, pytest.approx(12.0), "lease")
+    series = mfu_series(elastic([facts()], leases, rows).timeline(), basis, np.array([200.0, 300.0, 400.0]))
+    assert series[1] == pytest.approx(2 * series[0])
+
+
+def test_a_job_that_changes_its_gpu_model_is_weighted_by_the_peak_of_each_gpu_second():
+    leases = [lease(1, tuple(range(1, 9)), 0.0, 300.0), lease(1, tuple(range(9, 17)), 300.0, None)]
+    rows = [*step_run(1, 10, 200.0), *step_run(11, 20, 300.0)]
+    told = [facts(tokens_per_step=65_536, sequence_length=128, world_size=8)]
+    figure, _ = figure_of(elastic(told, leases, rows, names=(A100,) * 8 + (H100,) * 8))
+
+    possible = 100.0 * 8 * A100_PEAK + 100.0 * 8 * PEAK
+    assert figure.value_ratio == pytest.approx(20 * 65_536 * PER_TOKEN / possible)
+    assert figure.peak_flops == pytest.approx((A100_PEAK + PEAK) / 2)
+    values = {term.symbol: term.value for term in arithmetic(figure)}
+    assert values["MFU"] == pytest.approx(values["F"] * values["T"] / (values["G"] * values["P"]))
+
+
+def test_a_launch_with_another_world_size_is_held_against_its_own():
+    told = [
+        facts(tokens_per_step=65_536, sequence_length=128, world_size=1024),
+        facts(world_size=512, session=1, tokens_per_step=65_536, sequence_length=128),
+    ]
+    given = scene(told).without(
+        launches=(launch(1, begin_seconds=0.0, session=0), launch(2, begin_seconds=300.0, session=1)),
+        steps=steps([*step_run(1, 10, 100.0), *step_run(11, 20, 300.0, launch=2)]),
+    )
+    figure, basis = figure_of(given)
+    series = mfu_series(given.timeline(), basis, np.array([100.0, 200.0, 300.0, 400.0]))
+
+    rate = 65_536 * PER_TOKEN / 10.0
+    assert series[0] == pytest.approx(rate / (1024 * PEAK))
+    assert series[2] == pytest.approx(rate / (512 * PEAK))
+    assert figure.value_ratio == pytest.approx(series[2])
+
+
+def test_wall_mfu_of_a_fleet_weighs_every_gpu_second_by_its_peak():
+    leases = [lease(1, tuple(range(1, 9)), 0.0, 300.0), lease(1, tuple(range(9, 17)), 300.0, None)]
+    rows = [*step_run(1, 10, 200.0), *step_run(11, 20, 300.0)]
+    given = elastic(
+        [facts(tokens_per_step=65_536, sequence_length=128)], leases, rows, names=(A100,) * 8 + (H100,) * 8
+    )
+    _, basis = figure_of(given)
+    inputs = given.inputs()
+    samples = {**inputs.samples, **{f"{n}_active_ratio": np.empty(0) for n in ("kernel", "sm", "tensor")}}
+
+    made = job_rollup(given.rows(), samples, inputs.timelines, {1: basis}, given.now)
+
+    could = 300.0 * 8 * A100_PEAK + 300.0 * 8 * PEAK
+    assert np.nansum(made["leased_peak_flop_seconds"]) == pytest.approx(could)
+    assert fleet_ratio(made) == pytest.approx(20 * 65_536 * PER_TOKEN / could)
+    assert np.nansum(made["kept_palm_flops"]) == pytest.approx(20 * 65_536 * basis.work.palm)
+
+
+def test_an_fp8_run_also_has_its_figure_against_the_fp8_peak():
+    figure, _ = figure_of(scene([facts(dtype="fp8", global_batch_size=512, sequence_length=128)]))
+
+    assert (figure.run_dtype, figure.run_dtype_peak_flops) == ("fp8", 1978.9e12)
+    assert figure.run_dtype_ratio == pytest.approx(PER_TOKEN * 6553.6 / (8 * 1978.9e12))
+    assert figure.value_ratio == pytest.approx(PER_TOKEN * 6553.6 / (8 * PEAK))
+    values = {term.symbol: term.value for term in arithmetic(figure)}
+    assert values["MFU_fp8"] == figure.run_dtype_ratio
+    assert values["MFU_palm"] == pytest.approx(values["F_palm"] * values["T"] / (values["G"] * values["P"]))
+
+
+def test_a_peak_of_the_site_wins_over_the_table():
+    given = scene([facts(tokens_per_step=65_536, sequence_length=128)])
+    inputs = given.inputs()
+    site = (overridden(H100, {"bf16": 800.0}, "our matmul, 2026-11"),)
+    run = join(inputs.jobs[1].runs)
+    devices = devices_of(inputs.jobs[1], run, inputs.leases, inputs.gpus, site)
+
+    figure = step_figure(given.timeline(), basis_of(run, devices))
+
+    assert figure.value_ratio == pytest.approx(PER_TOKEN * 6553.6 / (8 * 800e12))
+    assert (figure.peak_flops, figure.peak_source) == (800e12, "site setting: our matmul, 2026-11")
+
+
+VISION = {"name": "vision", "hidden": 32, "blocks": [], "entry_weights": 1000, "stored_weights": 1000}
+
+
+def test_a_vision_tower_without_token_counts_is_left_out_and_named():
+    told = facts(shape=general(stacks=[VISION]), tokens_per_step=65_536, sequence_length=128)
+    figure, _ = figure_of(scene([told]))
+
+    assert (figure.flops_per_token, figure.left_out, figure.basis) == (PER_TOKEN, ("vision",), "steps+shape")
+
+
+def test_an_encoder_without_token_counts_gives_no_figure_but_a_reason():
+    told = facts(
+        shape=general(stacks=[{**VISION, "name": "encoder"}]), tokens_per_step=65_536, sequence_length=128
+    )
+    figure, _ = figure_of(scene([told]))
+
+    assert (figure.value_ratio, figure.reason) == (None, "no_encoder_tokens")
 
 
 def test_packed_documents_shorten_the_attention():

@@ -129,3 +129,97 @@ def test_every_setting_is_documented_with_its_default(table: str, kind: type) ->
 
     for setting in fields(kind):
         assert re.search(rf"^\| `{table}\.{setting.name}` \| ", text, re.MULTILINE), setting.name
+
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def override(**changes: object) -> dict[str, object]:
+    entry = {"name": H100, "dense_tflops": {"bf16": 800.0}, "source": "our matmul", **changes}
+    return {"accelerators": {"override": [entry]}}
+
+
+def test_a_site_sets_its_own_peaks_and_keeps_the_tables_others() -> None:
+    (device,) = config.read(override(), {}).site_accelerators()
+
+    assert device.peak_flops("bf16") == 800e12
+    assert device.peak_flops("fp8") == 1978.9e12
+    assert device.source == "site setting: our matmul"
+
+
+def test_a_gpu_that_no_table_has_gets_a_peak_by_its_exact_name() -> None:
+    (device,) = config.read(
+        override(name="NVIDIA X9", dense_tflops={"bfloat16": 1750}), {}
+    ).site_accelerators()
+
+    assert (device.name, device.peak_flops("bf16"), device.peak_flops("fp8")) == ("NVIDIA X9", 1750e12, None)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        pytest.param(
+            override(name=""),
+            "setting accelerators.override.name is ''; allowed: a GPU's exact NVML name, without a MIG profile",
+            id="no-name",
+        ),
+        pytest.param(
+            override(name=f"{H100} MIG 1g.10gb"),
+            f"setting accelerators.override.name is '{H100} MIG 1g.10gb'; "
+            "allowed: a GPU's exact NVML name, without a MIG profile",
+            id="instance",
+        ),
+        pytest.param(
+            override(source=" "),
+            "setting accelerators.override.source is ' '; allowed: where the peaks are from, in words",
+            id="no-source",
+        ),
+        pytest.param(
+            override(dense_tflops={}),
+            "setting accelerators.override.dense_tflops is {}; "
+            "allowed: TFLOP/s by number format, such as { bf16 = 989.4 }",
+            id="no-peak",
+        ),
+        pytest.param(
+            override(dense_tflops={"posit8": 1.0}),
+            "setting accelerators.override.dense_tflops.posit8 is 1.0; allowed: a number format: fp64, fp32, ",
+            id="format",
+        ),
+        pytest.param(
+            override(dense_tflops={"bf16": 989.4e12}),
+            "setting accelerators.override.dense_tflops.bf16 is 989400000000000.0; "
+            "allowed: dense TFLOP/s of one GPU, above 0 and below 1000000",
+            id="unit",
+        ),
+        pytest.param(
+            override(dense_tflops={"bf16": "800"}),
+            "setting accelerators.override.dense_tflops.bf16 is '800'; "
+            "allowed: dense TFLOP/s of one GPU, above 0 and below 1000000",
+            id="text",
+        ),
+        pytest.param(
+            override(peak=1),
+            "setting accelerators.override.peak is 1; allowed: one of dense_tflops, ",
+            id="unknown",
+        ),
+        pytest.param(
+            {"accelerators": {"overrides": []}},
+            "setting accelerators.overrides is []; allowed: one of override",
+            id="unknown-table",
+        ),
+        pytest.param(
+            {"accelerators": {"override": {"name": H100}}},
+            "allowed: an array of tables, [[accelerators.override]]",
+            id="one-table",
+        ),
+        pytest.param(
+            {"accelerators": {"override": [*override()["accelerators"]["override"]] * 2}},  # type: ignore[index]
+            f"setting accelerators.override.name is '{H100}'; allowed: each GPU model once",
+            id="twice",
+        ),
+    ],
+)
+def test_a_wrong_peak_names_the_setting_its_value_and_what_is_allowed(
+    tables: dict[str, object], message: str
+) -> None:
+    assert message in wrong(tables)
