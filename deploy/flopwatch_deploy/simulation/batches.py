@@ -25,6 +25,8 @@ from flopwatch_deploy.simulation.segments import Life
 
 _BUSES = (0x1B, 0x3D, 0x4E, 0x5F, 0x9B, 0xBE, 0xCE, 0xDE)
 LOST_GPU_INDEX = 5
+PORTS_INTERVAL_SECONDS = 60.0
+"""Coarser history leaves the NIC ports out: nothing that is kept of old days comes from them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +74,7 @@ class Simulator:
             agent_version="simulated", simulated=True, node_facts=self._node_facts(span.node, heads, last),
             gpus=self._inventory(span.node, last), gpu_samples=self._gpu_samples(span.node, times),
             node_samples=tuple(_node_sample(float(t)) for t in times),
-            port_samples=self._ports(span.node, times), jobs=tuple(self._sighting(i, span.node, last) for i in lives),
+            port_samples=self._ports(span.node, times) if span.interval_seconds <= PORTS_INTERVAL_SECONDS else (), jobs=tuple(self._sighting(i, span.node, last) for i in lives),
             steps=tuple(r for i in heads for r in training.steps(i, span.start_seconds, last, report_seconds)),
             phases=tuple(p for i in heads for p in training.phases(i, span.start_seconds, last)),
             sessions=tuple(m for i in heads for m in training.launches(i, last)),

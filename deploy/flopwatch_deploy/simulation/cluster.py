@@ -192,7 +192,7 @@ def _past(
         end = min(now + length, until)
         run = _past_run(rng, members, (now, end), next(numbers), (name, user, account, model))
         runs.append(run)
-        now = end + float(rng.gamma(1.6, 9.5)) * HOUR
+        now = end + float(rng.gamma(1.6, 13.0)) * HOUR
     return runs
 
 
