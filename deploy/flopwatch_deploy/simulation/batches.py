@@ -66,6 +66,7 @@ class Simulator:
             if item.run.start_seconds < last and item.segments[-1].end_seconds > span.start_seconds
         ]
         heads = [item for item in lives if item.run.nodes[0] == span.node and item.run.model is not None]
+        fine = span.interval_seconds <= PORTS_INTERVAL_SECONDS
         report_seconds = max(span.interval_seconds / 3.0, 10.0)
         return Batch(
             version=1, node=self.cluster.node_name(span.node), cluster=self.cluster.name, spool=span.spool,
@@ -74,7 +75,7 @@ class Simulator:
             agent_version="simulated", simulated=True, node_facts=self._node_facts(span.node, heads, last),
             gpus=self._inventory(span.node, last), gpu_samples=self._gpu_samples(span.node, times),
             node_samples=tuple(_node_sample(float(t)) for t in times),
-            port_samples=self._ports(span.node, times) if span.interval_seconds <= PORTS_INTERVAL_SECONDS else (), jobs=tuple(self._sighting(i, span.node, last) for i in lives),
+            port_samples=self._ports(span.node, times if fine else times[:0]), jobs=tuple(self._sighting(i, span.node, last) for i in lives),
             steps=tuple(r for i in heads for r in training.steps(i, span.start_seconds, last, report_seconds)),
             phases=tuple(p for i in heads for p in training.phases(i, span.start_seconds, last)),
             sessions=tuple(m for i in heads for m in training.launches(i, last)),
