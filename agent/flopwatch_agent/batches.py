@@ -128,4 +128,7 @@ def with_jobs(readings: Readings, sightings: tuple[JobSighting, ...]) -> tuple[G
     for job in sightings:
         for gpu in job.gpus:
             owners[gpu] = None if gpu in owners else job.ref
-    return tuple(dataclasses.replace(sample, job=owners.get(sample.gpu)) for sample in readings.gpu_samples)
+    return tuple(
+        sample if (owner := owners.get(sample.gpu)) == sample.job else dataclasses.replace(sample, job=owner)
+        for sample in readings.gpu_samples
+    )

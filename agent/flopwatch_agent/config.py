@@ -60,7 +60,7 @@ class AgentSettings:
     """Marks every batch as simulated data."""
 
     def __post_init__(self) -> None:
-        _check_range("interval_seconds", self.interval_seconds, 1.0, 60.0)
+        _check_range("interval_seconds", self.interval_seconds, 0.2, 60.0)
         _check_range("port", self.port, 0, 65_535)
         _check_range("spool_max_bytes", self.spool_max_bytes, 1 << 20, 1 << 50)
         _check_name("cluster", self.cluster)

@@ -4,7 +4,6 @@ import errno
 import fcntl
 import logging
 import os
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ logger = logging.getLogger(__name__)
 EARLY_SECONDS = 2.0
 EXPECTED_SECONDS = 60.0
 STOP_SECONDS = 4.0
-STOP_LOOK_SECONDS = 0.5
+LOOK_SECONDS = 10.0
 Outcome = Literal["stopped", "stuck", "restart"]
 
 
@@ -93,7 +92,7 @@ class Daemon:
         self._expected_at = float("-inf")
         self._failed_writes = 0
         self._write_failed = False
-        self._stop = threading.Event()
+        self._stopping = False
 
     @property
     def metrics_port(self) -> int:
@@ -102,7 +101,8 @@ class Daemon:
 
     def stop(self) -> None:
         """Ask ``run`` to end; safe in a signal handler."""
-        self._stop.set()
+        self._stopping = True
+        self._jobs.bell.ring()
 
     def release(self, *, released: bool) -> None:
         """Close the GPUs' device files, or open them again."""
@@ -133,7 +133,7 @@ class Daemon:
         interval = self._settings.interval_seconds
         last = time.monotonic()
         due = last + min(1.0, interval)
-        while not self._stop.is_set():
+        while not self._stopping:
             moment = time.monotonic()
             early = self._jobs.changed.is_set() and moment - last >= min(EARLY_SECONDS, interval)
             if moment >= due or early:
@@ -150,9 +150,7 @@ class Daemon:
         """Wait until the next regular cycle, or until there is news and the last cycle is not too near."""
         if self._jobs.changed.is_set():
             due = min(due, last + min(EARLY_SECONDS, interval))
-            self._stop.wait(max(0.01, due - time.monotonic()))
-        else:
-            self._jobs.changed.wait(max(0.01, min(due - time.monotonic(), STOP_LOOK_SECONDS)))
+        self._jobs.bell.wait(max(0.01, min(due - time.monotonic(), LOOK_SECONDS)))
 
     def _cycle(self, *, regular: bool) -> None:
         """One batch; hardware only with the regular ones."""
@@ -268,7 +266,8 @@ class Daemon:
         view = GpuView(
             processes=self._gpu.processes,
             devices=lambda: self._inventory.gpus,
-            lists_processes=lambda: self._inventory.nvml == "ok",
+            lists_processes=lambda: self._gpu.lists_processes,
+            interval_seconds=self._settings.interval_seconds,
         )
         jobs = JobsSource(procfs, boot)
         configured = ConfiguredLogs(self._settings.log_globs, finder.holds)

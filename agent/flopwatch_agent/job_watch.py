@@ -7,18 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flopwatch.wire import Finding, FollowedLog, GpuDevice, JobSighting, StepRecord
+from flopwatch_agent.bell import Bell
 from flopwatch_agent.configured_logs import ConfiguredLogs
 from flopwatch_agent.log_follow import Position
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.sdk_socket import Datagram, SdkSocket
-from flopwatch_agent.source import ObservedJob, Readings, SourceHealth, joined
+from flopwatch_agent.source import NOTHING, ObservedJob, Readings, SourceHealth, joined
 from flopwatch_agent.sources.jobs import JobsSource
 from flopwatch_agent.sources.steps import StepsSource
 
 logger = logging.getLogger(__name__)
 
-TICK_SECONDS = 0.5
-OBSERVE_SECONDS = 3.0
+TICK_SECONDS = (0.1, 1.0)
+"""Shortest and longest time between two looks at logs and SDK messages; else half the interval."""
+OBSERVE_SECONDS = (0.5, 5.0)
+"""Shortest and longest time between two looks at processes, when NVML lists no other ones; else three intervals."""
 SCAN_SECONDS = 5.0
 MAX_PENDING_STEPS = 50_000
 
@@ -30,7 +33,8 @@ class GpuView:
     processes: Callable[[], dict[str, tuple[int, ...] | None]]
     devices: Callable[[], tuple[GpuDevice, ...]]
     lists_processes: Callable[[], bool]
-    """Whether NVML tells processes at all."""
+    """Whether NVML tells processes, or is still being opened."""
+    interval_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +59,7 @@ class Taken:
 
 
 class JobWatch:
-    """The thread; ``changed`` is set when there is something that should not wait for the next interval."""
+    """The thread; it sets ``changed``, and rings, when there is what should not wait for the next interval."""
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class JobWatch:
         sdk: SdkSocket | None,
     ) -> None:
         self.changed = threading.Event()
+        self.bell = Bell()
         self.sdk_unattributed = 0
         self._gpus, self._jobs, self._steps, self._sdk = gpus, jobs, steps, sdk
         self._configs, self._configured = files.configs, files.configured
@@ -77,6 +82,9 @@ class JobWatch:
         self._scanned: frozenset[int] = frozenset()
         self._told: set[tuple[str, str, str]] = set()
         self._observe_at = self._scan_at = 0.0
+        self._listed: dict[str, tuple[int, ...] | None] = {}
+        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds / 2)
+        self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 3)
         self._errors, self._success, self._duration = 0, True, 0.0
         self._read_seconds = time.time()
         self._stop = threading.Event()
@@ -134,20 +142,24 @@ class JobWatch:
                 self._success = True
                 self._read_seconds = time.time()
             self._duration = time.monotonic() - began
-            self._stop.wait(TICK_SECONDS)
+            self._stop.wait(self._tick_seconds)
 
     def _look(self, now: float, moment: float) -> None:
         messages = self._sdk.take() if self._sdk is not None else []
         strangers = {item.pid for item in messages} - self._peers
+        listed = self._gpus.processes()
+        observed = bool(strangers) or moment >= self._observe_at or listed != self._listed
         parts: list[Readings] = []
         ended: tuple[JobSighting, ...] = ()
-        if strangers or moment >= self._observe_at:
+        if observed:
             self._peers |= strangers
-            self._observe_at = moment + OBSERVE_SECONDS
+            self._observe_at, self._listed = moment + self._observe_seconds, listed
             ended = self._observe(now, moment, parts)
         parts.append(self._steps.hear(self._attributed(messages)))
         parts.append(self._steps.read(now))
-        self._publish(joined(parts), ended)
+        readings = joined(parts)
+        if observed or messages or readings != NOTHING:
+            self._publish(readings, ended)
 
     def _observe(self, now: float, moment: float, parts: list[Readings]) -> tuple[JobSighting, ...]:
         if not self._gpus.lists_processes() and moment >= self._scan_at:
@@ -155,7 +167,7 @@ class JobWatch:
             self._scanned = self._jobs.scan(now)
         seeds = frozenset(self._peers) | self._scanned
         self._scanned = frozenset()
-        observed = self._jobs.observe(now, self._gpus.processes(), seeds, self._gpus.devices())
+        observed = self._jobs.observe(now, self._listed, seeds, self._gpus.devices())
         self._peers = {pid for pid in self._peers if self._jobs.ref_of(pid) is not None}
         live = tuple(job for job in observed if not job.ended)
         assigned = self._configured.assign(live, now)
@@ -217,3 +229,9 @@ class JobWatch:
             )
         if news:
             self.changed.set()
+            self.bell.ring()
+
+
+def within(bounds: tuple[float, float], value: float) -> float:
+    """The value, or the bound that it is beyond."""
+    return min(max(value, bounds[0]), bounds[1])

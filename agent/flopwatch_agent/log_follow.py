@@ -16,6 +16,9 @@ from flopwatch_agent.trainers.rows import Output, Row
 CHUNK_BYTES = 1 << 20
 HISTORY_SLACK_SECONDS = 2.0
 MAX_BACKLOG_ROWS = 50_000
+SETTLED_SECONDS = 5.0
+"""Longer than a reader waits for the rest of a block."""
+NOTHING = Output()
 
 
 class Reader(Protocol):
@@ -62,6 +65,8 @@ class Follower:
     backlog: list[Row] = dataclasses.field(default_factory=list)
     changed_seconds: float = 0.0
     last_poll_seconds: float | None = None
+    settled: bool = False
+    """Nothing came for a while and the reader was told so: there is nothing to do until bytes come."""
 
     def poll(self, now: float, budget: int) -> tuple[Output, int]:
         """What became known, and how many bytes were read; at most ``budget``.
@@ -72,6 +77,9 @@ class Follower:
         status = self.file.status()
         if status.st_size < self.file.offset:
             self._restart()
+        if self.settled and status.st_size == self.file.offset:
+            self.last_poll_seconds = now
+            return NOTHING, 0
         if self.source_id is None:
             self.source_id = self.file.source_id()
             if self.source_id is None:
@@ -85,9 +93,10 @@ class Follower:
             self.reader.feed(data, self._arrival(status.st_mtime, now))
             parts.append(self._kept(self.reader.take()))
         if taken:
-            self.last_read_seconds = now
+            self.last_read_seconds, self.settled = now, False
         else:
             self.reader.feed(b"", now)
+            self.settled = now - (self.last_read_seconds or now) > SETTLED_SECONDS
             parts.append(self._kept(self.reader.take()))
         if self.backlog and self.file.offset >= self.file.size_at_open:
             parts.append(Output(steps=tuple(self._dated(min(status.st_mtime, now)))))

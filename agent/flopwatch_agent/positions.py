@@ -6,7 +6,6 @@ the rows are read, and sent, again from where the last whole batch ended.
 """
 
 import json
-import os
 from pathlib import Path
 
 from flopwatch_agent.log_follow import Position
@@ -21,6 +20,7 @@ class Positions:
     def __init__(self, folder: Path, committed_sequence: int) -> None:
         self._folder = folder
         self._kept: dict[str, Position] = {}
+        self._prepared: tuple[int, dict[str, Position]] | None = None
         for path in sorted(folder.glob(f"{CURRENT}.*")):
             suffix = path.name.rpartition(".")[2]
             if suffix.isdigit() and int(suffix) <= committed_sequence:
@@ -39,20 +39,29 @@ class Positions:
         Raises:
             OSError: the disk is full or cannot be written.
         """
+        if self._prepared is not None:
+            self._prepared_file(self._prepared[0]).unlink(missing_ok=True)
+            self._prepared = None
+        if all(self._kept.get(identity) == position for identity, position in positions.items()):
+            return
         merged = {**self._kept, **positions}
         for identity in positions:
             merged[identity] = merged.pop(identity)
-        self._kept = dict(list(merged.items())[-MAX_KEPT:])
-        rows = {
-            key: [item.job, item.source_id, item.offset, item.history_end] for key, item in self._kept.items()
-        }
+        kept = dict(list(merged.items())[-MAX_KEPT:])
+        rows = {key: [item.job, item.source_id, item.offset, item.history_end] for key, item in kept.items()}
         temporary = self._folder / f"{CURRENT}.tmp"
         temporary.write_text(json.dumps(rows), encoding="utf-8")
-        temporary.replace(self._folder / f"{CURRENT}.{sequence}")
+        self._prepared = (sequence, kept)
+        temporary.replace(self._prepared_file(sequence))
 
     def commit(self, sequence: int) -> None:
         """Batch ``sequence`` is in the spool."""
-        os.replace(self._folder / f"{CURRENT}.{sequence}", self._folder / CURRENT)  # noqa: PTH105 - one rename
+        if self._prepared is not None:
+            self._prepared_file(sequence).replace(self._folder / CURRENT)
+            self._kept, self._prepared = self._prepared[1], None
+
+    def _prepared_file(self, sequence: int) -> Path:
+        return self._folder / f"{CURRENT}.{sequence}"
 
 
 def read_positions(path: Path) -> dict[str, Position]:

@@ -61,6 +61,7 @@ class Procfs:
     def __init__(self, tree: KernelTree) -> None:
         self.tree = tree
         self._known: dict[tuple[int, int], Process] = {}
+        self._asked: set[tuple[int, int]] = set()
 
     def pids(self) -> tuple[int, ...]:
         """All pids."""
@@ -72,6 +73,7 @@ class Procfs:
         if stat is None:
             return None
         ppid, start_ticks = stat
+        self._asked.add((pid, start_ticks))
         known = self._known.get((pid, start_ticks))
         if known is not None:
             return known
@@ -86,8 +88,10 @@ class Procfs:
         return None if stat is None else (pid, stat[1])
 
     def forget_except(self, alive: frozenset[tuple[int, int]]) -> None:
-        """Drop what is kept of every other process."""
-        self._known = {key: value for key, value in self._known.items() if key in alive}
+        """Drop what is kept of every other process that was not asked for since the last call."""
+        kept = alive | self._asked
+        self._known = {key: value for key, value in self._known.items() if key in kept}
+        self._asked = set()
 
     def is_alive(self, pid: int, start_ticks: int) -> bool:
         """Whether this very process still runs."""

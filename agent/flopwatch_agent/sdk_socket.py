@@ -1,5 +1,6 @@
 """The Unix socket that ``StepReporter`` sends to. Who sent a datagram is the kernel's word, not the sender's."""
 
+import contextlib
 import logging
 import os
 import socket
@@ -72,6 +73,8 @@ class SdkSocket:
     def stop(self) -> None:
         """End, and remove the socket's file."""
         self._stopped = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(2.0)
         self._socket.close()
         self.path.unlink(missing_ok=True)
@@ -86,11 +89,11 @@ class SdkSocket:
                 body, ancillary, flags, _ = self._socket.recvmsg(
                     MAX_MESSAGE_BYTES, socket.CMSG_SPACE(CREDENTIALS.size)
                 )
-            except TimeoutError:
-                continue
             except OSError as error:
                 if not self._stopped:
                     logger.warning("the SDK socket %s failed: %s", self.path, error)
+                return
+            if not ancillary and self._stopped:
                 return
             self._accept(body, ancillary, truncated=bool(flags & socket.MSG_TRUNC))
 
@@ -123,7 +126,6 @@ def bound(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        listener.settimeout(0.5)
         listener.bind(str(path))
         os.chmod(path, 0o666)  # noqa: PTH101, S103 - jobs of every user report here; the kernel names the sender
     except OSError:

@@ -3,7 +3,9 @@
 Every series is made anew from the snapshot, so nothing outlives its sample.
 """
 
+import contextlib
 import logging
+import socket
 import sys
 import threading
 import time
@@ -23,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 MAX_SERIES = 2000
 STALE_INTERVALS = 3
+POLL_SECONDS = 30.0
 Series = tuple[metrics.Metric, tuple[str, ...], float]
 
 
@@ -224,7 +227,9 @@ class ExpositionServer:
             raise SettingError(
                 name, value, f"an address that is free to listen on ({error.strerror})"
             ) from error
-        self._thread = threading.Thread(target=self._server.serve_forever, name="exposition", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(POLL_SECONDS,), name="exposition", daemon=True
+        )
 
     @property
     def port(self) -> int:
@@ -237,8 +242,19 @@ class ExpositionServer:
 
     def stop(self) -> None:
         """Stop answering."""
-        self._server.shutdown()
+        ending = threading.Thread(target=self._server.shutdown, name="exposition-end", daemon=True)
+        ending.start()
+        while ending.is_alive() and self._thread.is_alive():
+            self._knock()
+            ending.join(0.02)
         self._server.server_close()
+
+    def _knock(self) -> None:
+        """Wake the server, which looks only now and then whether it is to end."""
+        host, port = self._server.server_address[:2]
+        reachable = "127.0.0.1" if host == "0.0.0.0" else str(host)  # noqa: S104 - compared, not listened on
+        with contextlib.suppress(OSError):
+            socket.create_connection((reachable, port), timeout=1.0).close()
 
 
 class ExpositionHandler(BaseHTTPRequestHandler):

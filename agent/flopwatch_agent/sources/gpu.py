@@ -23,6 +23,7 @@ RESCAN_SECONDS = 60.0
 PROBE_INTERVALS = 6
 STALE_INTERVALS = 3
 MISMATCH_RESTART_SECONDS = 60.0
+OPENING = "NVML is being opened"
 NvmlState = Literal["ok", "absent", "failed"]
 
 
@@ -112,7 +113,8 @@ class GpuSource:
         self._known: dict[str, GpuDevice] = {}
         self._gaps: tuple[str, ...] = ()
         self._nvml: NvmlState = "absent"
-        self._reason, self._driver = "NVML is being opened", ""
+        self._reason, self._driver = OPENING, ""
+        self._began = time.monotonic()
         self._open = False
         self._mismatch_since: float | None = None
         self._stop = threading.Event()
@@ -141,6 +143,12 @@ class GpuSource:
         """Whether only a new process can use NVML: the driver was upgraded under this one."""
         since = self._mismatch_since
         return since is not None and time.monotonic() - since > MISMATCH_RESTART_SECONDS
+
+    @property
+    def lists_processes(self) -> bool:
+        """Whether NVML tells processes, or may do so soon: it is still being opened."""
+        opening = self._nvml == "absent" and self._reason == OPENING
+        return self._nvml == "ok" or (opening and time.monotonic() - self._began < STUCK_SECONDS)
 
     def read(self, now: float) -> Readings:  # noqa: ARG002 - every sample carries its own time
         """The samples since the last read."""
@@ -173,7 +181,9 @@ class GpuSource:
         for worker in list(self._workers):
             state, reason = worker_state(worker, moment)
             for reader in worker.readers:
-                device = dataclasses.replace(reader.device, state=state, reason=reason)
+                device = reader.device
+                if (device.state, device.reason) != (state, reason):
+                    device = dataclasses.replace(device, state=state, reason=reason)
                 present[device.uuid] = device
                 gaps.extend(reader.gaps.values())
         for uuid, device in list(self._known.items()):

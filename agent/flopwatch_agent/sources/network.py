@@ -40,12 +40,15 @@ class NetworkSource:
         self._sys = sys
         self._slow: dict[str, tuple[bool | None, float | None]] = {}
         self._slow_at: float | None = None
+        self._absent: set[str] = set()
+        """Counters that were not there when they were last looked for."""
 
     def read(self, now: float) -> Readings:
         """One sample a port."""
         slow = self._slow_at is None or now - self._slow_at >= SLOW_SECONDS or now < self._slow_at
         if slow:
             self._slow, self._slow_at = {}, now
+            self._absent.clear()
         samples = [*self._rdma(now), *self._ethernet(now)]
         return Readings(port_samples=tuple(samples))
 
@@ -78,7 +81,7 @@ class NetworkSource:
                 (f"{folder}/counters", ERROR_COUNTERS),
                 (f"{folder}/hw_counters", HARDWARE_ERRORS),
             ),
-            waits=self._sys.number(f"{folder}/counters/port_xmit_wait"),
+            waits=self._counter(f"{folder}/counters/port_xmit_wait"),
             link_up=up,
             link_rate_bits_per_second=bits,
         )
@@ -97,13 +100,22 @@ class NetworkSource:
 
     def _words(self, folder: str, counter: str) -> int | None:
         """A word counter in bytes: the 64-bit copy where there is one; a saturated 32-bit one is unknown."""
-        value = self._sys.number(f"{folder}/counters_ext/{counter}_64")
+        value = self._counter(f"{folder}/counters_ext/{counter}_64")
         if value is None:
-            value = self._sys.number(f"{folder}/counters/{counter}")
+            value = self._counter(f"{folder}/counters/{counter}")
         return None if value is None or value < 0 or value == SATURATED else value * WORD_BYTES
 
+    def _counter(self, path: str) -> int | None:
+        """A counter's value; one that is missing is looked for again with the next slow read."""
+        if path in self._absent:
+            return None
+        value = self._sys.number(path)
+        if value is None:
+            self._absent.add(path)
+        return value
+
     def _sum(self, *groups: tuple[str, tuple[str, ...]]) -> int | None:
-        numbers = [self._sys.number(f"{folder}/{name}") for folder, names in groups for name in names]
+        numbers = [self._counter(f"{folder}/{name}") for folder, names in groups for name in names]
         known = [number for number in numbers if number is not None and number >= 0]
         return sum(known) if known else None
 

@@ -20,7 +20,7 @@ def collector() -> Iterator[FakeCollector]:
 
 @pytest.fixture
 def new_agent(tmp_path: Path, fake_nvml: FakeNvml) -> Iterator[Callable[..., Agent]]:
-    """Starts agents with the shortest interval over the fake NVML; settings by keyword, by their names."""
+    """Starts agents with a short interval over the fake NVML; settings by keyword, by their names."""
     agents: list[Agent] = []
     numbers = itertools.count()
 
@@ -29,7 +29,7 @@ def new_agent(tmp_path: Path, fake_nvml: FakeNvml) -> Iterator[Callable[..., Age
         folder.mkdir()
         (folder / "none.toml").write_text("")
         chosen: dict[str, object] = {
-            "host": "127.0.0.1", "port": 0, "interval_seconds": 1, "data_dir": folder / "data",
+            "host": "127.0.0.1", "port": 0, "interval_seconds": 0.25, "data_dir": folder / "data",
             "sdk_socket": "off", "node": "node-a", **settings,
         }  # fmt: skip
         variables = {f"FLOPWATCH_AGENT_{name.upper()}": str(value) for name, value in chosen.items()}

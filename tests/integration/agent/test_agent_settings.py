@@ -30,7 +30,7 @@ def start(folder: Path, text: str, **environment: str) -> "subprocess.CompletedP
     ("text", "message"),
     [
         ("[agent]\nintervall = 3", "agent.intervall"),
-        ("[agent]\ninterval_seconds = 0.1", "agent.interval_seconds is 0.1; allowed: 1 to 60"),
+        ("[agent]\ninterval_seconds = 0.1", "agent.interval_seconds is 0.1; allowed: 0.2 to 60"),
         ("[agent]\nport = 70000", "agent.port is 70000; allowed: 0 to 65535"),
         ('[agent]\ncollector_url = "collector:8095"', "agent.collector_url"),
         ('[agent]\ncollector_url = "http://u@c/"', "agent.collector_url"),

@@ -23,4 +23,4 @@ def test_every_batch_decodes_strictly_into_the_contract(
 
     for batch in collector.batches:
         decoded = msgspec.json.decode(json.dumps(batch), type=Batch, strict=True)
-        assert (decoded.node, decoded.cluster, decoded.interval_seconds) == ("node-a", "c1", 1.0)
+        assert (decoded.node, decoded.cluster, decoded.interval_seconds) == ("node-a", "c1", 0.25)
