@@ -5,8 +5,8 @@ Everything that a page shows of GPU time, money or utilisation is read from here
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -29,35 +29,39 @@ from flopwatch_collector.store.port import Control, Store
 
 HORIZON_SECONDS = 660.0
 """Younger time is provisional: the longest usual hang threshold, which exceeds the idle grace, and a minute."""
-FILL_SECONDS = 4.0
-"""After so long a tick begins no further piece of history."""
+FILL_SECONDS = 6.0
+"""After so long a tick begins no further piece of history, which takes about a second."""
 FIGURE_LOOKBACK_SECONDS = 21_600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What the accounting is told beside the data."""
+
+    time_zone: str = "UTC"
+    prices: Prices = field(default_factory=Prices)
+    timer: Callable[[], float] = time.monotonic
+    """Seconds that measure how long work takes and how long data have been arriving."""
 
 
 class Accounting:
     """The ledger, rollups, days and figures of a fleet. Reads are safe from any thread while ``tick`` runs."""
 
-    def __init__(
-        self,
-        store: Store,
-        control: Control,
-        fleet: Fleet,
-        *,
-        time_zone: str = "UTC",
-        prices: Prices | None = None,
-    ) -> None:
+    def __init__(self, store: Store, control: Control, fleet: Fleet, terms: Terms | None = None) -> None:
+        terms = terms or Terms()
         self._fleet = fleet
-        self._timer = time.monotonic
-        self._zone = ZoneInfo(time_zone)
-        self._prices = prices or Prices()
+        self._timer = terms.timer
+        self._stopping = threading.Event()
+        self._zone = ZoneInfo(terms.time_zone)
+        self._prices = terms.prices
         self._windows = Windows(store, control)
-        self._history = History(store, control, self._zone)
+        self._history = History(store, control, self._zone, terms.timer)
         self._lock = threading.Lock()
         self._ticking = threading.Lock()
         self._now = 0.0
         self._edge = 0.0
         self._provisional = Computed.nothing()
-        self._figures: tuple[int, dict[int, query.MfuFigure]] = (-1, {})
+        self._figures: dict[int, query.MfuFigure] = {}
 
     def tick(self, now: float) -> None:
         """Bring everything up to ``now``: write what became final, recompute the rest, fill in some history."""
@@ -78,15 +82,22 @@ class Accounting:
         with self._lock:
             self._now, self._edge = now, edge
             self._provisional = provisional
-            self._figures = (state.generation, figures)
+            self._figures = figures
         for start, end in self._windows.newly_late(edge):
             self._history.mark(start, end)
-        self._history.fill(now, edge, compute, lambda: self._timer() - started < FILL_SECONDS)
+        self._history.fill(now, edge, compute, lambda: self._may_go_on(started))
+
+    def _may_go_on(self, started: float) -> bool:
+        return self._timer() - started < FILL_SECONDS and not self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Have a tick that runs end soon: what it has not computed, a later one will."""
+        self._stopping.set()
 
     def late(self, start: float, end: float) -> None:
-        """Data of this time arrived late: its final windows are to be computed again."""
+        """Data of this time arrived late: final windows of it and around it are to be computed again."""
         self._windows.forget()
-        self._history.mark(start, end)
+        self._history.arrived(start, end)
 
     def progress(self) -> float | None:
         """Share of the history that is computed; None when none is outstanding."""
@@ -194,20 +205,15 @@ class Accounting:
         with self._lock:
             return self._now, self._provisional
 
-    def figures(self, now: float) -> Mapping[int, query.MfuFigure]:
-        """Step MFU of every running job, as of the newest tick; ``now`` before the first one computes it."""
+    def figures(self) -> Mapping[int, query.MfuFigure]:
+        """Step MFU of every running job, as of the newest tick; none before the first one."""
         with self._lock:
-            generation, figures = self._figures
-        if generation < 0:
-            self.tick(now)
-            with self._lock:
-                figures = self._figures[1]
-        return figures
+            return self._figures
 
     def figure(self, job: int, now: float) -> query.MfuFigure | None:
         """Step MFU of any job, also an ended one; None when there is no such job."""
         with self._lock:
-            known = self._figures[1].get(job)
+            known = self._figures.get(job)
         return known if known is not None else self._late_figure(self._fleet.state(), job, now)
 
     def _late_figure(self, state: FleetState, job: int, now: float) -> query.MfuFigure | None:
@@ -224,12 +230,3 @@ class Accounting:
             for number, basis in computed.bases.items()
             if number in computed.timelines
         }
-
-    def stretches_of(self, job: int, start: float, end: float, now: float) -> tuple[query.Stretch, ...]:
-        """The buckets a job was in, in order of time, for its state strip."""
-        state = self._fleet.state()
-        return self._windows.strip(state, job, (start, end), now) if job in state.jobs else ()
-
-    def with_prices(self, prices: Prices) -> None:
-        """Use other prices from now on."""
-        self._prices = replace(prices)

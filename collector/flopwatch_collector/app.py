@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI
 
 from flopwatch.query import Query
-from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.accounting import Accounting, Terms
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.delivery.webhook import channels
 from flopwatch_collector.alerting.engine import AlertEngine
@@ -134,6 +134,7 @@ def build(
         running = _wire(settings, kept, directory, clock)
         parts.callback(running.ingest.close)
         parts.callback(running.periodic.stop)
+        parts.callback(running.accounting.stop)
         running.app = application.build(_served(running, mount), running.lifespan)
         running.owns(parts.pop_all())
         return running
@@ -205,17 +206,13 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:
     costs = settings.costs
-    return Accounting(
-        kept.store,
-        kept.control,
-        directory,
-        time_zone=settings.collector.time_zone,
-        prices=Prices(
-            price_per_gpu_hour=costs.price_per_gpu_hour,
-            line_ratio=costs.breakeven_ratio,
-            line_source=costs.breakeven_source,
-        ),
+    prices = Prices(
+        price_per_gpu_hour=costs.price_per_gpu_hour,
+        line_ratio=costs.breakeven_ratio,
+        line_source=costs.breakeven_source,
     )
+    terms = Terms(time_zone=settings.collector.time_zone, prices=prices)
+    return Accounting(kept.store, kept.control, directory, terms)
 
 
 def _on_written(metrics: Metrics, accounting: Accounting, readiness: Readiness) -> Callable[[Written], None]:

@@ -24,20 +24,22 @@ class Closing:
         self._zone = zone
         self._closed: dict[RollupKind, set[float]] | None = None
 
-    def close(self, begin: float, edge: float, complete: Complete) -> None:
-        """Write sums of the days and hours that are complete and not written yet."""
+    def close(self, begin: float, edge: float, complete: Complete, more: Callable[[], bool]) -> None:
+        """Write sums of the days and hours that are complete and not written yet, while there is time for ``more``."""
         closed = self._known(begin)
         for start, end in self._days(begin, edge):
-            if start not in closed["ledger1d"] and complete(start, end):
+            if start not in closed["ledger1d"] and complete(start, end) and more():
                 rows = self._store.windows("ledger5m", start, end)
                 self._store.put_windows("ledger1d", [start], _day_rows(rows, start))
                 closed["ledger1d"].add(start)
         hours = np.arange(np.floor(begin / HOUR) * HOUR, edge - HOUR + 1.0, HOUR)
-        for start in [float(hour) for hour in hours if float(hour) not in closed["job1h"]]:
-            if complete(start, start + HOUR):
-                rows = self._store.windows("job5m", start, start + HOUR)
-                self._store.put_windows("job1h", [start], hourly(rows) if "job" in rows else empty_rollup())
-                closed["job1h"].add(start)
+        open_hours = [float(hour) for hour in hours if float(hour) not in closed["job1h"]]
+        for run in _runs([hour for hour in open_hours if complete(hour, hour + HOUR)]):
+            if not more():
+                return
+            rows = self._store.windows("job5m", run[0], run[-1] + HOUR)
+            self._store.put_windows("job1h", run, hourly(rows) if "job" in rows else empty_rollup())
+            closed["job1h"].update(run)
 
     def reopen(self, start: float, end: float) -> None:
         """Have the days and hours that overlap an interval written again."""
@@ -82,6 +84,17 @@ class Closing:
             kinds: tuple[RollupKind, RollupKind] = ("ledger1d", "job1h")
             self._closed = {kind: set(self._store.done_windows(kind, reach, 1e12)) for kind in kinds}
         return self._closed
+
+
+def _runs(hours: list[float]) -> list[list[float]]:
+    """Consecutive hours together, a day's at most: a file costs much more than the rows in it."""
+    result: list[list[float]] = []
+    for hour in hours:
+        if result and hour == result[-1][-1] + HOUR and len(result[-1]) < 24:
+            result[-1].append(hour)
+        else:
+            result.append([hour])
+    return result
 
 
 def _day_rows(rows: Columns, start: float) -> Columns:

@@ -2,11 +2,13 @@
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterable
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from flopwatch_collector.bookkeeping.arrivals import Arrivals
 from flopwatch_collector.bookkeeping.closing import Closing
 from flopwatch_collector.bookkeeping.late import LateHours
 from flopwatch_collector.bookkeeping.window import Computed
@@ -22,9 +24,15 @@ CHUNK_WINDOWS = 288
 BACKLOG_WINDOWS = 24
 """So many windows outstanding are history that is being filled in."""
 FIRST_WINDOWS = 4
-NEWEST_WINDOWS = 12
+NEWEST_WINDOWS = 2
+"""Windows that became final so lately do not wait for data that come late."""
+CHUNK_SECONDS = 0.8
+"""A chunk that took longer is halved next time, one that took less than half of it is doubled."""
 MOST_SAMPLES = 1_000_000
-"""A chunk that read more is halved next time."""
+"""Likewise one that read more."""
+LATE_BEFORE_SECONDS = 900.0
+LATE_AFTER_SECONDS = 3600.0
+"""Data tell of the time around them too: whether it was idle, silent, or between two steps."""
 HOUR_SECONDS = 3600.0
 HOUR_WINDOWS = 12
 REACH_SECONDS = 90 * 86_400.0
@@ -35,15 +43,19 @@ Compute = Callable[[float, float], Computed]
 class History:
     """The persisted windows. One thread works; reads may come from any."""
 
-    def __init__(self, store: Store, control: Control, zone: ZoneInfo) -> None:
+    def __init__(
+        self, store: Store, control: Control, zone: ZoneInfo, timer: Callable[[], float] = time.monotonic
+    ) -> None:
         self._store = store
+        self._timer = timer
         self._closing = Closing(store, zone)
         self._lock = threading.RLock()
         self._late = LateHours(control)
+        self._arrivals = Arrivals(timer)
         self._done: set[int] | None = None
         self._begin: float | None = None
         self._outstanding = 0
-        self._total = 0
+        self._progress: float | None = None
         self._size = FIRST_WINDOWS
         self._cache: dict[tuple[RollupKind, float, float, tuple[int, ...] | None], Columns] = {}
 
@@ -73,18 +85,17 @@ class History:
         begin = self.begin_seconds(now)
         if begin is None or edge <= begin:
             return
-        self._late.next_tick()
-        while self._redo(edge, begin, compute) and more():
+        while more() and self._redo(edge, begin, compute):
             pass
-        missing = self._missing(begin, edge)
-        while missing and more():
-            chunk = chunks(missing, self._size)[0]
-            samples = self._compute(chunk, compute)
-            self._size = self._size // 2 if samples > MOST_SAMPLES else self._size * 2
-            self._size = min(max(self._size, 1), CHUNK_WINDOWS)
-            missing = missing[len(chunk) :]
-            self._count(begin, edge)
-        self._closing.close(begin, edge, self.complete)
+        while more() and (waiting := self._ready(self._missing(begin, edge))):
+            self._compute(chunks(waiting, self._size)[0], compute)
+        self._count(begin, edge)
+        self._closing.close(begin, edge, self.complete, more)
+
+    def _ready(self, windows: list[int]) -> list[int]:
+        """Those of hours into which no data are flowing."""
+        flowing = self._arrivals.flowing()
+        return [window for window in windows if window // HOUR_WINDOWS not in flowing]
 
     def _missing(self, begin: float, edge: float) -> list[int]:
         """Final windows that are not computed, newest first."""
@@ -93,16 +104,29 @@ class History:
         return sorted(set(range(first, last)) - done, reverse=True)
 
     def _count(self, begin: float, edge: float) -> None:
-        first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
+        """Note how far the history is: what arrives meanwhile holds the progress up, and never sets it back."""
+        total = (int(edge) - int(begin)) // WINDOW_SECONDS
         outstanding = len(self._missing(begin, edge))
         with self._lock:
-            self._outstanding, self._total = outstanding, last - first
+            self._outstanding = outstanding
+            if outstanding < BACKLOG_WINDOWS:
+                self._progress = None
+            else:
+                self._progress = max(self._progress or 0.0, 1.0 - outstanding / total)
 
-    def _compute(self, windows: list[int], compute: Compute) -> int:
-        """Compute and keep these windows; returns how many samples were read."""
-        computed = compute(windows[0] * float(WINDOW_SECONDS), (windows[-1] + 1) * float(WINDOW_SECONDS))
+    def _compute(self, windows: list[int], compute: Compute) -> None:
+        """Compute and keep these windows; the next chunk is larger or smaller by what this one took."""
+        started = self._timer()
+        self._arrivals.served({window // HOUR_WINDOWS for window in windows})
+        start, end = windows[0] * float(WINDOW_SECONDS), (windows[-1] + 1) * float(WINDOW_SECONDS)
+        computed = compute(start, end)
         self._put(windows, computed)
-        return computed.samples
+        self._closing.reopen(start, end)
+        took = self._timer() - started
+        if took > CHUNK_SECONDS or computed.samples > MOST_SAMPLES:
+            self._size = max(1, min(self._size, len(windows)) // 2)
+        elif took < 0.5 * CHUNK_SECONDS and computed.samples < MOST_SAMPLES // 2:
+            self._size = min(CHUNK_WINDOWS, max(self._size, 2 * len(windows)))
 
     def _known_done(self, begin: float, edge: float) -> set[int]:
         if self._done is None:
@@ -124,29 +148,30 @@ class History:
                 del self._cache[key]
 
     def _redo(self, edge: float, begin: float, compute: Compute) -> bool:
-        """Compute the newest wrong hours again, at most a chunk of them; returns whether there were any."""
-        hours = self._late.ready()
-        if not hours:
-            return False
-        taken = hours[: max(1, self._size // HOUR_WINDOWS)]
+        """Compute the newest wrong hours that are quiet again, at most a chunk; returns whether there were any."""
+        flowing = self._arrivals.flowing()
+        marks = {hour: count for hour, count in self._late.marks().items() if hour not in flowing}
+        taken = dict(list(marks.items())[: max(1, self._size // HOUR_WINDOWS)])
         windows = [hour * HOUR_WINDOWS + part for hour in taken for part in range(HOUR_WINDOWS)]
         first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
         own = sorted((window for window in windows if first <= window < last), reverse=True)
-        for chunk in chunks(own, CHUNK_WINDOWS):
+        for chunk in chunks(own, max(self._size, HOUR_WINDOWS)):
             self._compute(chunk, compute)
-            self._closing.reopen(chunk[0] * float(WINDOW_SECONDS), (chunk[-1] + 1) * float(WINDOW_SECONDS))
         self._late.done(taken)
-        return True
+        return bool(taken)
+
+    def arrived(self, start: float, end: float) -> None:
+        """Data of a stretch before the edge came: what was computed of it and around it is wrong."""
+        self._arrivals.note(_hours(start, end))
+        self.mark(start - LATE_BEFORE_SECONDS, end + LATE_AFTER_SECONDS)
 
     def mark(self, start: float, end: float) -> None:
         """Have the final windows of the hours of a stretch computed again, those that are computed at all."""
-        first = math.floor(start / HOUR_SECONDS)
-        last = max(first, math.ceil(end / HOUR_SECONDS) - 1)
         with self._lock:
-            done = self._done if self._done is not None else set()
+            done = self._done or ()
             hours = [
                 hour
-                for hour in range(first, last + 1)
+                for hour in _hours(start, end)
                 if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
             ]
         self._late.mark(hours)
@@ -154,9 +179,7 @@ class History:
     def progress(self) -> float | None:
         """Share of final windows that are computed; None when hardly any is outstanding."""
         with self._lock:
-            if self._outstanding < BACKLOG_WINDOWS or not self._total:
-                return None
-            return 1.0 - self._outstanding / self._total
+            return self._progress
 
     def settled(self) -> bool:
         """Whether nothing is outstanding and nothing is known to be wrong."""
@@ -217,3 +240,9 @@ def chunks(missing: list[int], size: int) -> list[list[int]]:
         else:
             result.append([window])
     return [run[::-1] for run in result]
+
+
+def _hours(start: float, end: float) -> range:
+    """Numbers of the hours that a stretch of time touches."""
+    first = math.floor(start / HOUR_SECONDS)
+    return range(first, max(first + 1, math.ceil(end / HOUR_SECONDS)))

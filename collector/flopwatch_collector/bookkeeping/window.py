@@ -5,18 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flopwatch import query
 from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.bookkeeping.memo import Memos
 from flopwatch_collector.compute import hang
-from flopwatch_collector.compute.buckets import BUCKETS, empty_rows
-from flopwatch_collector.compute.classes import CLASS_OF
+from flopwatch_collector.compute.buckets import empty_rows
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
 from flopwatch_collector.compute.inputs import JobWork, LedgerInputs, LedgerPolicy
-from flopwatch_collector.compute.job_state import KINDS, stretches
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.compute.ledger import account, outcomes, run_until, silences_within
+from flopwatch_collector.compute.ledger import account, run_until, silences_within, silent_gpus
 from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
 from flopwatch_collector.compute.rollup import SAMPLED, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
@@ -82,8 +79,8 @@ class Windows:
         self, state: FleetState, span: tuple[float, float], now: float
     ) -> tuple[LedgerInputs, dict[int, JobBasis]]:
         start, end = span
-        leases = tuple(lease for lease in state.leases.values() if _overlaps(lease, start, end))
-        jobs = {lease.job for lease in leases}
+        jobs = {lease.job for lease in state.leases.values() if _overlaps(lease, start, end)}
+        leases = tuple(lease for lease in state.leases.values() if lease.job in jobs)
         lines = {
             job: line for job, line in self.timelines(state, jobs, span, now).items() if line.instrumented
         }
@@ -102,6 +99,7 @@ class Windows:
             timelines=lines,
             samples=samples,
             events=self._declarations.before(end, now),
+            newest_seconds=_newest(state),
             work={job: JobWork(useful_seconds=useful_seconds(lines[job].steps, bases[job])) for job in lines},
             policy=self._policy,
         )
@@ -114,8 +112,8 @@ class Windows:
         columns = tuple(name for name in hang.EVIDENCE_SAMPLES if name not in {"ts", "gpu"})
         parts = []
         for job in inputs.timelines:
-            gpus = sorted({gpu for lease in inputs.leases if lease.job == job for gpu in lease.gpus})
             for silence in silences_within(inputs, job, span):
+                gpus = sorted(silent_gpus(inputs, silence))
                 begin, finish = hang.evidence_span(silence)
                 for first, last in (
                     (begin, min(finish, read[0])),
@@ -204,55 +202,11 @@ class Windows:
             late.append((since, edge))
         return [(start, min(end, edge)) for start, end in late if start < min(end, edge)]
 
-    def strip(
-        self, state: FleetState, job: int, span: tuple[float, float], now: float
-    ) -> tuple[query.Stretch, ...]:
-        """The buckets a job was in over a stretch, adjacent ones of a bucket as one."""
-        held = [lease for lease in state.leases.values() if lease.job == job]
-        begin = max(span[0], min((lease.start_seconds for lease in held), default=span[0]))
-        end = min(span[1], now)
-        if end <= begin:
-            return ()
-        inputs, _ = self._inputs(_only(state, job), (begin, end), now)
-        if job not in inputs.timelines:
-            return ()
-        until = min(end, run_until(inputs, job))
-        gpus = {gpu for lease in held for gpu in lease.gpus}
-        held_until = max(until, begin)
-        found = stretches(
-            inputs.timelines[job],
-            (begin, held_until),
-            outcomes(inputs, job, (begin, held_until), gpus),
-            until=run_until(inputs, job),
-        )
-        return _strip(found.edges / 1000.0, found.kind // KINDS)
 
-
-def _only(state: FleetState, job: int) -> FleetState:
-    """The state with one job's leases and their GPUs."""
-    leases = {key: lease for key, lease in state.leases.items() if lease.job == job}
-    used = {gpu for lease in leases.values() for gpu in lease.gpus}
-    return FleetState(
-        generation=state.generation, nodes=state.nodes, jobs=state.jobs, launches=state.launches, leases=leases,
-        gpus={number: gpu for number, gpu in state.gpus.items() if number in used}, latest=state.latest,
-        simulated=state.simulated, site_accelerators=state.site_accelerators,
-    )  # fmt: skip
-
-
-def _strip(edges: np.ndarray, buckets: np.ndarray) -> tuple[query.Stretch, ...]:
-    if not buckets.size:
-        return ()
-    first = np.flatnonzero(np.concatenate(([True], np.diff(buckets) != 0)))
-    last = np.concatenate((first[1:], [buckets.size]))
-    return tuple(
-        query.Stretch(
-            start_seconds=float(edges[a]),
-            end_seconds=float(edges[b]),
-            bucket=BUCKETS[int(buckets[a])],
-            ledger_class=CLASS_OF[BUCKETS[int(buckets[a])]],
-        )
-        for a, b in zip(first, last, strict=True)
-    )
+def _newest(state: FleetState) -> dict[int, float]:
+    """Time of every GPU's newest sample."""
+    latest = state.latest
+    return dict(zip(latest["gpu"].astype(np.int64).tolist(), latest["ts"].tolist(), strict=True))
 
 
 def _overlaps(lease: LeaseRecord, start: float, end: float) -> bool:

@@ -23,15 +23,36 @@ def holds_of(inputs: LedgerInputs, span: tuple[int, int]) -> list[Hold]:
             for gpu in lease.gpus:
                 spans.setdefault((gpu, lease.job), []).append((start, end, lease))
     told = _told_by_gpu(spans)
-    every = {(gpu, lease.job) for lease in inputs.leases for gpu in lease.gpus}
-    members = members_of(inputs, {key for key in every if key[1] in inputs.timelines})
+    members = _members_by_lease(inputs)
     result: list[Hold] = []
     for (gpu, job), pieces in sorted(spans.items(), key=lambda item: item[0]):
-        counted = [piece for piece in pieces if not _outdone(piece, job, told.get(gpu, ()))]
-        run_end = _run_end(inputs, job) if (gpu, job) in members else None
-        for start, end, share in _merged(counted):
-            result += _split(gpu, job, (start, end, share), run_end)
+        counted = [part for piece in pieces for part in _counted(piece, job, told.get(gpu, ()))]
+        for inside in (True, False):
+            of_run = [piece for piece in counted if (gpu in members.get(piece[2].lease_id, ())) == inside]
+            run_end = _run_end(inputs, job) if inside and of_run else None
+            for start, end, share in _merged(of_run):
+                result += _split(gpu, job, (start, end, share), run_end)
     return result
+
+
+def _members_by_lease(inputs: LedgerInputs) -> dict[str, set[int]]:
+    """By lease: its GPUs that belong to the run. Leases of a job that follow one another are judged apart."""
+    groups: dict[Group, set[int]] = {}
+    group_of: dict[str, Group] = {}
+    until: dict[int, float] = {}
+    number: dict[int, int] = {}
+    for lease in sorted(inputs.leases, key=lambda lease: (lease.start_seconds, lease.lease_id)):
+        if lease.job not in inputs.timelines:
+            continue
+        if lease.start_seconds > until.get(lease.job, -np.inf):
+            number[lease.job] = number.get(lease.job, 0) + 1
+        end = np.inf if lease.end_seconds is None else lease.end_seconds
+        until[lease.job] = max(end, until.get(lease.job, -np.inf))
+        group = (lease.job, number[lease.job])
+        group_of[lease.lease_id] = group
+        groups.setdefault(group, set()).update(lease.gpus)
+    members = members_of(inputs, groups)
+    return {lease_id: members[group] for lease_id, group in group_of.items()}
 
 
 def lease_span(lease: LeaseRecord, job: JobRecord | None, span: tuple[int, int]) -> tuple[int, int]:
@@ -56,12 +77,21 @@ def _told_by_gpu(spans: _Spans) -> dict[int, list[tuple[int, int, int]]]:
     return result
 
 
-def _outdone(piece: tuple[int, int, LeaseRecord], job: int, told: Iterable[tuple[int, int, int]]) -> bool:
-    """Whether a lease from use overlaps what a scheduler told of another job."""
+def _counted(
+    piece: tuple[int, int, LeaseRecord], job: int, told: Iterable[tuple[int, int, int]]
+) -> list[tuple[int, int, LeaseRecord]]:
+    """A lease's time without that in which it follows from use and a scheduler tells another job's."""
     start, end, lease = piece
     if lease.source not in FROM_USE:
-        return False
-    return any(other != job and start < until and end > since for since, until, other in told)
+        return [piece]
+    result = []
+    for since, until in sorted((since, until) for since, until, other in told if other != job):
+        if since > start:
+            result.append((start, min(since, end), lease))
+        start = max(start, until)
+        if start >= end:
+            return result
+    return [*result, (start, end, lease)]
 
 
 def _merged(pieces: Iterable[tuple[int, int, LeaseRecord]]) -> list[tuple[int, int, float]]:
@@ -101,30 +131,32 @@ def _run_end(inputs: LedgerInputs, job: int) -> float:
     return float(min(ends))
 
 
-def members_of(inputs: LedgerInputs, pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Of (GPU, job) pairs of instrumented jobs, those whose GPU belongs to the run.
+Group = tuple[int, int]
+"""(job, number): GPUs that a job holds at one time."""
+
+
+def members_of(inputs: LedgerInputs, groups: Mapping[Group, set[int]]) -> dict[Group, set[int]]:
+    """Of the GPUs that instrumented jobs hold, those that belong to the run.
 
     All, when the world size is the number of leased GPUs; else those with a process of the run; a GPU of
     which nothing is known belongs while the world size leaves room.
     """
-    by_job: dict[int, list[int]] = {}
-    for gpu, job in sorted(pairs):
-        if inputs.timelines[job].instrumented:
-            by_job.setdefault(job, []).append(gpu)
-    if not by_job:
-        return set()
-    result: set[tuple[int, int]] = set()
-    partly: dict[int, tuple[list[int], int | None]] = {}
-    for job, leased in by_job.items():
-        record = inputs.jobs.get(job)
+    result: dict[Group, set[int]] = {}
+    partly: dict[Group, tuple[list[int], int | None]] = {}
+    for group, leased in groups.items():
+        if not inputs.timelines[group[0]].instrumented:
+            result[group] = set()
+            continue
+        record = inputs.jobs.get(group[0])
         world = None if record is None else (join(record.runs).world_size or record.world_size)
         if world is not None and world >= len(leased):
-            result.update((gpu, job) for gpu in leased)
+            result[group] = set(leased)
         else:
-            partly[job] = (leased, world)
+            partly[group] = (sorted(leased), world)
     evidence = _process_evidence(inputs.samples, partly)
-    for job, (leased, world) in partly.items():
-        result.update((gpu, job) for gpu in _members(inputs.jobs.get(job), leased, (job, world), evidence))
+    for group, (held, world) in partly.items():
+        record = inputs.jobs.get(group[0])
+        result[group] = set(_members(record, held, (group[0], world), evidence))
     return result
 
 
@@ -146,9 +178,9 @@ def _members(
     return known + rest[:room]
 
 
-def _process_evidence(samples: Columns, jobs: Mapping[int, tuple[list[int], int | None]]) -> _Evidence:
+def _process_evidence(samples: Columns, groups: Mapping[Group, tuple[list[int], int | None]]) -> _Evidence:
     """((GPU, job) with a process, job 0 where it is not known; GPUs whose processes were ever listed)."""
-    wanted = np.array(sorted({gpu for leased, _ in jobs.values() for gpu in leased}), dtype=np.int64)
+    wanted = np.array(sorted({gpu for leased, _ in groups.values() for gpu in leased}), dtype=np.int64)
     if not wanted.size:
         return set(), set()
     gpu, count = samples["gpu"].astype(np.int64), samples["process_count"]

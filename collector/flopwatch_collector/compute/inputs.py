@@ -39,6 +39,7 @@ class LedgerInputs:
     gpus: Mapping[int, Gpu]
     jobs: Mapping[int, JobRecord]
     leases: tuple[LeaseRecord, ...]
+    """Those that overlap the stretch, and all others of the same jobs."""
     timelines: Mapping[int, JobTimeline]
     """Of every job with a lease in the stretch; jobs without one here are not instrumented."""
     samples: Columns
@@ -46,5 +47,7 @@ class LedgerInputs:
     """Of the whole past: windows of maintenance, spares and health are open until they end."""
     evidence: Columns = field(default_factory=dict)
     work: Mapping[int, JobWork] = field(default_factory=dict)
+    newest_seconds: Mapping[int, float] = field(default_factory=dict)
+    """Time of each GPU's newest sample at all; where it is missing, that of its newest one in ``samples``."""
     idle_watts: Mapping[int, float] = field(default_factory=dict)
     policy: LedgerPolicy = LedgerPolicy()

@@ -20,7 +20,7 @@ from flopwatch_collector.compute.buckets import (
 )
 from flopwatch_collector.compute.declared import BROKEN, declared
 from flopwatch_collector.compute.gpu_state import NO, UNKNOWN, YES, gpu_runs
-from flopwatch_collector.compute.holds import holds_of
+from flopwatch_collector.compute.holds import holds_of, members_of
 from flopwatch_collector.compute.inputs import JobWork, LedgerInputs
 from flopwatch_collector.compute.job_state import (
     KINDS,
@@ -89,12 +89,12 @@ def _account(
     parts = [
         _stack([*(each[plain] for each in (window, node, job, kind, found.amount)), np.zeros(plain.sum())])
     ]
-    parts += _runs_rows(inputs, found, node, every)
+    parts += _runs_rows(inputs, found, node)
     return _summed(np.concatenate(parts, axis=1))
 
 
 def _silent_since(inputs: LedgerInputs) -> dict[int, float]:
-    """GPUs out of order now that no event speaks of: since their newest sample here."""
+    """GPUs out of order now that no event speaks of: since their newest sample."""
     broken = {gpu.number for gpu in inputs.gpus.values() if gpu.state in BROKEN}
     spoken = {
         int(number) for number in np.unique(np.nan_to_num(inputs.events["gpu"][_health(inputs.events)]))
@@ -102,7 +102,8 @@ def _silent_since(inputs: LedgerInputs) -> dict[int, float]:
     result: dict[int, float] = {}
     for number in broken - spoken:
         times = inputs.samples["ts"][inputs.samples["gpu"] == number]
-        result[number] = float(times.max()) if times.size else inputs.now
+        newest = float(times.max()) if times.size else inputs.now
+        result[number] = inputs.newest_seconds.get(number, newest)
     return result
 
 
@@ -136,22 +137,13 @@ def _kinds(found: Segments) -> tuple[Integers, Integers]:
     return kind.astype(np.int64), np.where(opaque, found.seen_job, found.job)
 
 
-def _runs_rows(inputs: LedgerInputs, found: Segments, node: Integers, holds: list[Hold]) -> list[Integers]:
+def _runs_rows(inputs: LedgerInputs, found: Segments, node: Integers) -> list[Integers]:
     """Rows of all runs."""
-    gpus: dict[int, set[int]] = {}
-    for hold in holds:
-        gpus.setdefault(hold.job, set()).add(hold.gpu)
     rows = np.flatnonzero(found.run)
     rows = rows[np.argsort(found.job[rows], kind="stable")]
-    jobs = found.job[rows]
-    cuts = np.flatnonzero(np.diff(jobs)) + 1
+    cuts = np.flatnonzero(np.diff(found.job[rows])) + 1
     parts = np.split(rows, cuts) if rows.size else []
-    return [
-        _run_rows(
-            inputs, int(found.job[part[0]]), _Places.of(found, node, part), gpus[int(found.job[part[0]])]
-        )
-        for part in parts
-    ]
+    return [_run_rows(inputs, int(found.job[part[0]]), _Places.of(found, node, part)) for part in parts]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,10 +167,10 @@ class _Places:
         return cls(node=nodes, start=start, end=end, amount=amount, count=count)
 
 
-def _run_rows(inputs: LedgerInputs, number: int, places: _Places, gpus: set[int]) -> Integers:
+def _run_rows(inputs: LedgerInputs, number: int, places: _Places) -> Integers:
     """Rows of one run: its state over time, once for each of its GPUs."""
     start, end = places.start, places.end
-    state = _state(inputs, number, (int(start.min()), int(end.max())), gpus)
+    state = _state(inputs, number, (int(start.min()), int(end.max())))
     times = distinct(np.concatenate((start, end)))
     kinds, spent, useful = integrals(state, times)
     first, last = np.searchsorted(times, start), np.searchsorted(times, end)
@@ -198,13 +190,13 @@ def _scaled(time: Integers, length: Integers, share: Integers) -> Integers:
     return np.diff(ends, axis=1, prepend=0)
 
 
-def _state(inputs: LedgerInputs, job: int, span: tuple[int, int], gpus: set[int]) -> Stretches:
+def _state(inputs: LedgerInputs, job: int, span: tuple[int, int]) -> Stretches:
     work = inputs.work.get(job, JobWork())
     times = (span[0] / 1000.0, span[1] / 1000.0)
     return stretches(
         inputs.timelines[job],
         times,
-        outcomes(inputs, job, times, gpus),
+        outcomes(inputs, job, times),
         until=run_until(inputs, job),
         work=work,
     )
@@ -228,10 +220,8 @@ def silences_within(inputs: LedgerInputs, job: int, span: tuple[float, float]) -
     return [each for each in found if each.start_seconds < span[1] and each.end_seconds > span[0]]
 
 
-def outcomes(
-    inputs: LedgerInputs, job: int, span: tuple[float, float], gpus: set[int]
-) -> list[tuple[Silence, Outcome]]:
-    """What each silence of the run in a stretch of time was."""
+def outcomes(inputs: LedgerInputs, job: int, span: tuple[float, float]) -> list[tuple[Silence, Outcome]]:
+    """What each silence of the run in a stretch of time was: the same, whatever stretch is asked for."""
     silent = silences_within(inputs, job, span)
     if not silent:
         return []
@@ -241,8 +231,23 @@ def outcomes(
     for silence in silent:
         own = [part for part in (record.parts if record else ()) if part.node == silence.source_node]
         readable = all(part.log_problem is None for part in own)
+        gpus = silent_gpus(inputs, silence)
         result.append((silence, hang.outcome(silence, gpus, samples, readable=readable)))
     return result
+
+
+def silent_gpus(inputs: LedgerInputs, silence: Silence) -> set[int]:
+    """The run's GPUs that it held while it is judged whether a silence is a hang."""
+    _, last = hang.evidence_span(silence)
+    held = {
+        gpu
+        for lease in inputs.leases
+        if lease.job == silence.job
+        and lease.start_seconds < last
+        and (lease.end_seconds is None or lease.end_seconds > silence.start_seconds)
+        for gpu in lease.gpus
+    }
+    return members_of(inputs, {(silence.job, 0): held})[silence.job, 0]
 
 
 def _all_samples(inputs: LedgerInputs) -> Columns:

@@ -79,8 +79,8 @@ class Present:
 
     def jobs(self, moment: Moment, numbers: Iterable[int]) -> dict[int, JobNow]:
         """The asked jobs, by number."""
-        ticked, newest = self._sources.accounting.newest()
-        figures = self._sources.accounting.figures(moment.now) if ticked else {}
+        _, newest = self._sources.accounting.newest()
+        figures = self._sources.accounting.figures()
         leases = leases_by_job(moment.state)
         held = self._held(newest.ledger, moment.now)
         result = {}

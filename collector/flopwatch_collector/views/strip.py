@@ -52,7 +52,7 @@ def _of_run(sources: Sources, moment: Moment, number: int, timeline: JobTimeline
     if parts:
         joined = {name: np.concatenate([part[name] for part in parts]) for name in hang.EVIDENCE_SAMPLES}
         inputs = _with_samples(inputs, joined)
-    silent = outcomes(inputs, number, (begin, until), gpus)
+    silent = outcomes(inputs, number, (begin, until))
     found = stretches(timeline, (begin, until), silent, until=until)
     return _merged(found.edges / 1000.0, found.kind // KINDS)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.accounting import Accounting, Terms
 from flopwatch_collector.bookkeeping.prices import Prices
 from flopwatch_collector.model import (
     GPU_COLUMNS,
@@ -56,13 +56,15 @@ class Books:
         self.folder, self.fleet, self.clock = folder, fleet, clock
         self._settings = settings
         self._sequence = 0
+        self._ticks = 0
         self.open()
 
     def open(self) -> None:
         """Open the folder, as a collector's start does."""
         self.store = EmbeddedStore(StoreSettings(folder=self.folder / "store"), clock=lambda: self.clock[0])
         self.control = SqliteControl(self.folder / "control.sqlite")
-        self.accounting = Accounting(self.store, self.control, self.fleet, **self._settings)
+        terms = Terms(timer=lambda: 10.0 * self._ticks, **self._settings)
+        self.accounting = Accounting(self.store, self.control, self.fleet, terms)
 
     def close(self) -> None:
         """Let everything go."""
@@ -78,6 +80,7 @@ class Books:
     def tick(self, now: float) -> None:
         """Let the accounting work at this time."""
         self.clock[0] = now
+        self._ticks += 1
         self.accounting.tick(now)
 
     def settle(self, now: float) -> None:

@@ -163,20 +163,6 @@ def test_the_newest_minutes_are_in_the_answer_before_they_are_final(books):
     assert totals(rows) == {"STEP": 8 * 2940.0, "CKPT": 8 * 60.0}
 
 
-def test_a_jobs_strip_shows_its_hang_and_its_recovery(books):
-    put_between(books, -1.0, DAY)
-    books.settle(BASE + DAY + 1200.0)
-
-    strip = books.accounting.stretches_of(1, BASE + 13_000.0, BASE + 15_000.0, BASE + DAY)
-
-    assert [(each.bucket, each.start_seconds - BASE, each.end_seconds - BASE) for each in strip] == [
-        ("LOST", 13_000.0, 13_520.0),
-        ("HANG", 13_520.0, 14_160.0),
-        ("RECOVERY", 14_160.0, 14_760.0),
-        ("STEP", 14_760.0, 15_000.0),
-    ]
-
-
 def test_the_same_range_by_hour_and_by_five_minutes_has_the_same_sums(books):
     put_between(books, -1.0, 21_600.0)
     books.settle(BASE + 25_200.0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flopwatch_collector.bookkeeping.late import PATIENCE_TICKS, LateHours
+from flopwatch_collector.bookkeeping.late import LateHours
 from flopwatch_collector.store.control_sqlite import SqliteControl
 
 
@@ -13,35 +13,18 @@ def control(tmp_path):
     opened.close()
 
 
-def test_an_hour_is_ready_once_it_has_been_quiet_for_a_tick(control):
+def test_wrong_hours_come_newest_first(control):
     late = LateHours(control)
-    late.mark([7, 5])
+    late.mark([5, 7])
+    late.mark([7])
 
-    late.next_tick()
-    early = late.ready()
-    late.next_tick()
-
-    assert (early, late.ready()) == ([], [7, 5])
-
-
-def test_an_hour_into_which_data_keep_flowing_has_its_turn_all_the_same(control):
-    late = LateHours(control)
-    turns = []
-    for tick in range(PATIENCE_TICKS + 1):
-        late.mark([7])
-        late.next_tick()
-        if late.ready():
-            turns.append(tick)
-
-    assert turns == [PATIENCE_TICKS - 1, PATIENCE_TICKS]
+    assert list(late.marks().items()) == [(7, 2), (5, 1)]
 
 
 def test_an_hour_marked_again_while_it_is_computed_stays(control):
     late = LateHours(control)
     late.mark([7])
-    late.next_tick()
-    late.next_tick()
-    taken = late.ready()
+    taken = late.marks()
 
     late.mark([7])
     late.done(taken)
@@ -52,12 +35,8 @@ def test_an_hour_marked_again_while_it_is_computed_stays(control):
 def test_marks_outlast_a_restart_and_done_ones_do_not_come_back(control):
     late = LateHours(control)
     late.mark([7, 8])
-    late.next_tick()
-    late.next_tick()
-    late.ready()
-    late.done([8])
+    late.done({8: late.marks()[8]})
 
     again = LateHours(control)
-    again.next_tick()
 
-    assert again.ready() == [7]
+    assert list(again.marks()) == [7]
