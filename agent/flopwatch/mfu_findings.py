@@ -22,6 +22,8 @@ class Hypothesis:
     text: str
     kind: Literal["count", "tokens", "peak"] = "count"
     """What differs. Two hypotheses of one kind exclude each other; one of the peak says nothing of FLOP/s."""
+    subject: str = ""
+    """What a surface needs besides code and factor: the wrong device, or ``full`` for attention in full as well."""
 
 
 Explanation: TypeAlias = tuple[Hypothesis, ...]

@@ -105,7 +105,7 @@ def _of_count(counted: Counted) -> Iterator[Hypothesis]:
             for full in (False, True):
                 factor = count(changed, counted.run, Counting(full_attention=full)).total / ours
                 words = text + (", attention in full" if full else "")
-                yield Hypothesis(code=code, factor=factor, text=words)
+                yield Hypothesis(code=code, factor=factor, text=words, subject="full" if full else "")
 
 
 def _ungated(block: Block) -> Block:
@@ -160,11 +160,11 @@ def _of_peak(accelerator: Accelerator, dtype: str) -> Iterator[Hypothesis]:
         if peak is None or peak in (right, A100_FALLBACK_FLOPS) or not _alike(accelerator, other_device):
             continue
         text = f"wrong device: the peak of {other_device.name} ({peak / 1e12:.1f} TFLOP/s)"
-        yield _peak("wrong_device", right, peak, text)
+        yield _peak("wrong_device", right, peak, text, other_device.name)
 
 
-def _peak(code: str, right: float, wrong: float, text: str) -> Hypothesis:
-    return Hypothesis(code=code, factor=right / wrong, text=text, kind="peak")
+def _peak(code: str, right: float, wrong: float, text: str, subject: str = "") -> Hypothesis:
+    return Hypothesis(code=code, factor=right / wrong, text=text, kind="peak", subject=subject)
 
 
 def _alike(one: Accelerator, other: Accelerator) -> bool:

@@ -1,6 +1,7 @@
 """Where an MFU stands: the practical ceiling, and what published runs of the same class reached on the same GPU."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from flopwatch import parameters
 from flopwatch.accelerator import Accelerator
@@ -16,6 +17,13 @@ CLASS_TEXTS = {
     "dense_above_100b": "dense models above 100 billion parameters",
     "mixture": "mixtures of experts",
     "hybrid": "state-space hybrids",
+}
+Place: TypeAlias = Literal["above", "upper", "lower", "below"]
+PLACE_TEXTS: dict[Place, str] = {
+    "above": "above all of them",
+    "below": "below all of them",
+    "upper": "in the upper half of that range",
+    "lower": "in the lower half of that range",
 }
 NVIDIA_SMI = (
     "GPU-Util of nvidia-smi says only that some kernel was resident: it reads 100 % for a single small kernel, "
@@ -49,21 +57,20 @@ class Standing:
         text = f"Even the best single matrix multiplication reaches only {low:.0%} to {high:.0%} of a GPU's dense peak."
         if self.published is None:
             return f"{text} No published runs of {CLASS_TEXTS[self.model_class]} on {product} in {dtype} are known."
-        where = _where(ratio, self.published)
+        where = PLACE_TEXTS[place(ratio, self.published)]
         return (
             f"{text} Published runs of {CLASS_TEXTS[self.model_class]} on {product} in {dtype} reached "
             f"{self.published.low:.0%} to {self.published.high:.0%} ({self.published.rows} runs); this one is {where}."
         )
 
 
-def _where(ratio: float, published: PublishedRange) -> str:
-    """In words, where the ratio is in the range."""
+def place(ratio: float, published: PublishedRange) -> Place:
+    """Where the ratio is in the range."""
     if ratio > published.high:
-        return "above all of them"
+        return "above"
     if ratio < published.low:
-        return "below all of them"
-    middle = (published.low + published.high) / 2
-    return "in the upper half of that range" if ratio >= middle else "in the lower half of that range"
+        return "below"
+    return "upper" if ratio >= (published.low + published.high) / 2 else "lower"
 
 
 def standing(shape: ModelShape, accelerator: Accelerator, dtype: str) -> Standing:

@@ -37,7 +37,7 @@ def mfu_low(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
     """MFU below the job's own target for a time; jobs without a target have no absolute level."""
     keep = settings.mfu_low_keep_seconds
     for job in facts.jobs:
-        mfu, target = job.row.mfu.value_ratio, job.row.target.ratio
+        mfu, target = job.row.mfu.measured_ratio, job.row.target.ratio
         if target is None or job.row.kind not in JUDGED_KINDS:
             yield _gone("MfuLow", job, "no_target")
             continue
@@ -63,7 +63,7 @@ def mfu_low(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
 
 
 def _mfu_condition(job: JobFacts, settings: AlertSettings, now: float) -> Condition:
-    mfu, target = job.row.mfu.value_ratio, job.row.target.ratio or 0.0
+    mfu, target = job.row.mfu.measured_ratio, job.row.target.ratio or 0.0
     if job.row.state == "ended":
         return "gone"
     if job.bucket in PAUSING_BUCKETS:
@@ -90,7 +90,7 @@ def high_util_low_mfu(facts: Facts, settings: AlertSettings) -> Iterator[Reading
         if job.row.kind not in JUDGED_KINDS:
             yield _gone("HighUtilLowMfu", job, "not_judged")
             continue
-        mfu = job.row.mfu.value_ratio
+        mfu = job.row.mfu.measured_ratio
         yield Reading(
             rule="HighUtilLowMfu",
             severity="warning",
@@ -127,7 +127,7 @@ def _high_util_condition(job: JobFacts) -> Condition:
 
 def _low_work(job: JobFacts) -> bool | None:
     """Whether the job's MFU or tensor activity is low; None when neither is known. A met target is not low."""
-    mfu, tensor, target = job.row.mfu.value_ratio, job.row.tensor_active_ratio, job.row.target.ratio
+    mfu, tensor, target = job.row.mfu.measured_ratio, job.row.tensor_active_ratio, job.row.target.ratio
     if mfu is not None:
         if target is not None and mfu >= target:
             return False

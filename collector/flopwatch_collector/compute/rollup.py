@@ -67,8 +67,15 @@ def empty_rollup() -> Columns:
     return {name: np.empty(0, dtype=np.int64 if name == "job" else np.float64) for name in ROLLUP_COLUMNS}
 
 
+def completed(rows: Columns) -> Columns:
+    """Rows that an older release wrote, with the columns it did not know as unknown."""
+    unknown = np.full(rows["ts"].size, np.nan)
+    return {name: rows.get(name, unknown) for name in ROLLUP_COLUMNS}
+
+
 def hourly(rows: Columns, seconds: int = 3600) -> Columns:
     """Rollup rows added up over longer windows; a sum of only unknown values is unknown."""
+    rows = completed(rows)
     ts, jobs = rows["ts"] // seconds * seconds, rows["job"].astype(np.int64)
     table = _Sums(np.unique(ts), np.unique(jobs))
     place, _ = table.places(ts, jobs)

@@ -4,9 +4,10 @@ from flopwatch.query import FindingInfo, Job, SessionInfo, Status
 from flopwatch_collector.compute.classes import to_answer
 from flopwatch_collector.compute.figure import arithmetic
 from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.standing import standing_of
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import JobRecord
-from flopwatch_collector.views import alerts, jobs, rollups
+from flopwatch_collector.views import alerts, evidence, jobs, rollups
 from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
 from flopwatch_collector.views.marks import marks_of
 from flopwatch_collector.views.nodes import nodes_of_job, signals_by_job
@@ -28,10 +29,12 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
     timeline = sources.accounting.timeline(number, moment.start, moment.now, moment.now)
     active = alerts.of_job(sources.alerts.active(), record.job_id)
     history = alerts.of_job(sources.alerts.history(moment.start), record.job_id)
+    row = jobs.job_row(sources, moment, job, made)
+    newest = evidence.newest(job, made.rollups.get(number), moment.now)
     return Job(
         status=status,
         range_seconds=moment.asked.seconds,
-        row=jobs.job_row(sources, moment, job, made),
+        row=row,
         series=job_series(sources, moment, job, timeline, told),
         steps=steps_series(timeline, job.basis, moment),
         step_percentiles=step_percentiles(timeline, moment),
@@ -42,12 +45,16 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
         strip=strip_of(sources, moment, number, timeline, ledger),
         shape=job.basis.run.shape or {},
         shape_origin=job.basis.run.shape_origin,
-        arithmetic=arithmetic(job.figure),
-        findings=tuple(
-            FindingInfo(code=code, text=text, values=values) for code, text, values in record.findings
-        ),
+        arithmetic=arithmetic(row.mfu),
+        findings=(*evidence.doubts_of(job, newest), *_told(record)),
         alerts=(*active, *history),
+        standing=standing_of(job.basis, job.figure),
     )
+
+
+def _told(record: JobRecord) -> tuple[FindingInfo, ...]:
+    """What agents said of the job."""
+    return tuple(FindingInfo(code=code, text=text, values=values) for code, text, values in record.findings)
 
 
 def _provisional(sources: Sources, moment: Moment) -> float | None:

@@ -6,21 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from flopwatch.query import WASTE_CLASSES, Cause, JobRow, Jobs, JobState, Status
-from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.buckets import BUCKETS, REASONS, empty_rows
 from flopwatch_collector.compute.cause import NodeSignal, Signals, likely_cause
 from flopwatch_collector.compute.classes import by_class, is_waste, money_of
-from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import wall_ratio
 from flopwatch_collector.model import Columns
-from flopwatch_collector.views import rollups
+from flopwatch_collector.views import evidence, rollups
 from flopwatch_collector.views.nodes import signals_by_job
 from flopwatch_collector.views.present import JobNow, Present
 from flopwatch_collector.views.sources import Moment, Sources
 from flopwatch_collector.views.targets import target_of
-
-ACTIVITY_SECONDS = 900.0
-"""Kernel and tensor activity of a running job are means of this much of the newest time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +88,8 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
     record = job.record
     rolled, ledger = made.rollups.get(record.number), made.ledger.get(record.number)
     target = target_of(record, job.kind, sources.settings.targets)
-    kernel, tensor = _activity(job, rolled, moment.now)
+    newest = evidence.newest(job, rolled, moment.now)
+    figure = evidence.figure_of(job, moment.state, newest)
     waste, classes = _waste(ledger)
     return JobRow(
         job_id=record.job_id,
@@ -111,11 +107,11 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         gpus_observed=job.figure.gpus_observed,
         nodes=len({part.node for part in record.parts}),
         gpu_model=job.figure.gpu_model,
-        mfu=job.figure,
+        mfu=figure,
         wall_mfu_ratio=_wall(job, rolled),
         target=target,
-        kernel_active_ratio=kernel,
-        tensor_active_ratio=tensor,
+        kernel_active_ratio=evidence.mean_of(newest, "kernel_active_ratio"),
+        tensor_active_ratio=evidence.mean_of(newest, "tensor_active_ratio"),
         trend=rollups.trend(rolled, moment.start, moment.now) if rolled else (),
         start_seconds=record.start_seconds,
         end_seconds=record.end_seconds,
@@ -125,7 +121,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         waste_money=money_of(waste, sources.price),
         waste_by_class=classes,
         cause=_cause(job, target.ratio, ledger, made.nodes.get(record.number, ())),
-        findings=len(record.findings),
+        findings=len(record.findings) + len(evidence.doubts_of(job, newest)),
         trainer=job.basis.run.trainer,
     )
 
@@ -170,11 +166,3 @@ def waiting_for(job: JobNow) -> str | None:
         return None
     told = [part.waiting_for for part in job.record.parts if part.waiting_for is not None]
     return "steps" if "steps" in told else next(iter(told), None)
-
-
-def _activity(job: JobNow, rolled: Columns | None, now: float) -> tuple[float | None, float | None]:
-    """(kernel, tensor) activity: of the newest quarter of an hour, or over the range of an ended job."""
-    if rolled is None:
-        return None, None
-    rows = rolled if job.ended else take(rolled, rolled["ts"] >= now - ACTIVITY_SECONDS - 300.0)
-    return rollup.mean(rows, "kernel_active_ratio"), rollup.mean(rows, "tensor_active_ratio")
