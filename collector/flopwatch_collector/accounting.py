@@ -31,6 +31,8 @@ HORIZON_SECONDS = 660.0
 """Younger time is provisional: the longest usual hang threshold, which exceeds the idle grace, and a minute."""
 FILL_SECONDS = 6.0
 """After so long a tick begins no further piece of history, which takes about a second."""
+LEAST_FILL_SECONDS = 1.0
+"""So long it fills in history, though all else took longer."""
 FIGURE_LOOKBACK_SECONDS = 21_600.0
 
 
@@ -85,10 +87,8 @@ class Accounting:
             self._figures = figures
         for start, end in self._windows.newly_late(edge):
             self._history.mark(start, end)
-        self._history.fill(now, edge, compute, lambda: self._may_go_on(started))
-
-    def _may_go_on(self, started: float) -> bool:
-        return self._timer() - started < FILL_SECONDS and not self._stopping.is_set()
+        until = max(started + FILL_SECONDS, self._timer() + LEAST_FILL_SECONDS)
+        self._history.fill(now, edge, compute, lambda: self._timer() < until and not self._stopping.is_set())
 
     def stop(self) -> None:
         """Have a tick that runs end soon: what it has not computed, a later one will."""

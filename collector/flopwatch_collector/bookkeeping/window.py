@@ -18,7 +18,7 @@ from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
 from flopwatch_collector.compute.rollup import SAMPLED, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.compute.timeline import JobTimeline, timeline_after
-from flopwatch_collector.model import Columns, FleetState, JobRecord, LeaseRecord
+from flopwatch_collector.model import Columns, FleetState, JobRecord, Launch, LeaseRecord
 from flopwatch_collector.store.port import Control, Store
 
 STEP_LOOK_SECONDS = 7200.0
@@ -79,7 +79,7 @@ class Windows:
         self, state: FleetState, span: tuple[float, float], now: float
     ) -> tuple[LedgerInputs, dict[int, JobBasis]]:
         start, end = span
-        jobs = {lease.job for lease in state.leases.values() if _overlaps(lease, start, end)}
+        jobs = {lease.job for lease in state.leases.values() if _overlaps(lease, state, (start, end))}
         leases = tuple(lease for lease in state.leases.values() if lease.job in jobs)
         lines = {
             job: line for job, line in self.timelines(state, jobs, span, now).items() if line.instrumented
@@ -136,29 +136,36 @@ class Windows:
         start, end = span[0] - STEP_LOOK_SECONDS, min(now, span[1] + STEP_LOOK_SECONDS) + 0.001
         steps = self._store.steps(start, end, jobs=wanted)
         phases = self._store.phases(start, end, jobs=wanted)
-        by_job: dict[int, list[int]] = {}
+        by_job: dict[int, list[Launch]] = {}
         for launch in state.launches.values():
-            by_job.setdefault(launch.job, []).append(launch.number)
-        result = {}
+            by_job.setdefault(launch.job, []).append(launch)
+        own = {job: take(steps, steps["job"] == job) for job in wanted}
+        before = {job: self._memos.before(job) for job in wanted}
+        silent = []
         for job in wanted:
-            own = take(steps, steps["job"] == job)
-            before = self._memos.before(job)
-            launches = [state.launches[number] for number in by_job.get(job, ())]
-            begins = [before.first_step_seconds, *(launch.begin_seconds for launch in launches)]
+            begins = [before[job].first_step_seconds, *(each.begin_seconds for each in by_job.get(job, ()))]
             began = min((time for time in begins if time is not None), default=np.inf)
-            if began < start and not (own["ts"] <= span[0]).any():
-                own = _joined(self._last_before(job, start), own)
-            result[job] = timeline_after(state.jobs[job], launches, (own, phases), now, before)
-        return result
+            if began < start and not (own[job]["ts"] <= span[0]).any():
+                silent.append(job)
+        for job, rows in self._last_before(silent, start).items():
+            own[job] = _joined(rows, own[job])
+        return {
+            job: timeline_after(state.jobs[job], by_job.get(job, ()), (own[job], phases), now, before[job])
+            for job in wanted
+        }
 
-    def _last_before(self, job: int, start: float) -> Columns:
-        """The job's newest steps before a time, from as far back as it takes."""
+    def _last_before(self, jobs: list[int], start: float) -> dict[int, Columns]:
+        """The newest steps of jobs before a time, from as far back as it takes."""
+        result: dict[int, Columns] = {}
         for back in (86_400.0, FAR_SECONDS):
-            rows = self._store.steps(start - back, start, jobs=[job])
-            if rows["ts"].size:
-                newest = rows["ts"].max()
-                return take(rows, rows["ts"] >= newest - STEP_LOOK_SECONDS)
-        return rows
+            asked = [job for job in jobs if job not in result]
+            if not asked:
+                break
+            found = self._store.steps(start - back, start, jobs=asked)
+            for job in np.unique(found["job"]).astype(np.int64).tolist():
+                rows = take(found, found["job"] == job)
+                result[job] = take(rows, rows["ts"] >= rows["ts"].max() - STEP_LOOK_SECONDS)
+        return result
 
     def basis(self, state: FleetState, job: int) -> JobBasis:
         """What a job's MFU is made from, as far as known now."""
@@ -209,8 +216,12 @@ def _newest(state: FleetState) -> dict[int, float]:
     return dict(zip(latest["gpu"].astype(np.int64).tolist(), latest["ts"].tolist(), strict=True))
 
 
-def _overlaps(lease: LeaseRecord, start: float, end: float) -> bool:
-    return lease.start_seconds < end and (lease.end_seconds is None or lease.end_seconds > start)
+def _overlaps(lease: LeaseRecord, state: FleetState, span: tuple[float, float]) -> bool:
+    """Whether a lease is of the span; an open one ends with its job."""
+    end, job = lease.end_seconds, state.jobs.get(lease.job)
+    if end is None and job is not None and job.end_seconds is not None:
+        end = max(job.end_seconds, lease.start_seconds)
+    return lease.start_seconds < span[1] and (end is None or end > span[0])
 
 
 def _joined(one: Columns, other: Columns) -> Columns:

@@ -32,6 +32,8 @@ SUMS: Final = (
     "gpu_seconds", "leased_peak_flop_seconds",
     *(f"{name}_{part}" for name in (*MEANS, TENSOR_CLOCK) for part in ("sum", "seconds")), *STEP_SUMS,
 )  # fmt: skip
+STEPPED_PEAK: Final = "stepped_peak_flop_seconds"
+"""What the run's GPUs could have done during its kept steps; it goes into ``leased_peak_flop_seconds``."""
 ROLLUP_COLUMNS: Final = ("ts", "job", "gpus", *SUMS)
 """``gpus`` is the mean number leased over the window; ``leased_peak_flop_seconds`` what these could have done at
 their dense peak, for jobs whose MFU is known. Steps count by the time they overlap; rolled-back ones do not."""
@@ -59,7 +61,11 @@ def job_rollup(
     _add_samples(table, samples, now)
     for number, timeline in timelines.items():
         _add_steps(table, timeline, bases.get(number))
-    return _with_gpus(table.columns(), WINDOW_SECONDS)
+    rows = table.columns()
+    # A run in its steps holds its GPUs: kept FLOPs never stand over less than these could have done, though a
+    # lease, or what its nodes sent, is not known yet.
+    held = np.fmax(rows["leased_peak_flop_seconds"], rows[STEPPED_PEAK])
+    return _with_gpus({**rows, "leased_peak_flop_seconds": held}, WINDOW_SECONDS)
 
 
 def empty_rollup() -> Columns:
@@ -107,8 +113,8 @@ class _Sums:
 
     def __init__(self, starts: Floats, jobs: Integers) -> None:
         self._starts, self._jobs = starts, jobs
-        self._total = {name: np.zeros(starts.size * jobs.size) for name in SUMS}
-        self._known = {name: np.zeros(starts.size * jobs.size) for name in SUMS}
+        self._total = {name: np.zeros(starts.size * jobs.size) for name in (*SUMS, STEPPED_PEAK)}
+        self._known = {name: np.zeros(starts.size * jobs.size) for name in (*SUMS, STEPPED_PEAK)}
         self._any = np.zeros(starts.size * jobs.size, dtype=np.bool_)
 
     @property
@@ -138,7 +144,10 @@ class _Sums:
         """The rows anything was added to."""
         rows = np.flatnonzero(self._any)
         window, column = np.divmod(rows, max(1, self._jobs.size))
-        sums = {name: np.where(self._known[name][rows] > 0, self._total[name][rows], np.nan) for name in SUMS}
+        sums = {
+            name: np.where(self._known[name][rows] > 0, self._total[name][rows], np.nan)
+            for name in self._total
+        }
         return {"ts": self._starts[window], "job": self._jobs[column], **sums}
 
 
@@ -236,10 +245,11 @@ def _add_steps(table: _Sums, timeline: JobTimeline, basis: JobBasis | None) -> N
         values["tokens"] = mfu.tokens_of(steps, basis.run)
         if basis.full_peak is not None and basis.reason is None:
             causal, palm = mfu.flops_of(steps, basis)
-            values |= {"kept_flops": causal, "kept_palm_flops": palm}
+            possible = mfu.possible_of(steps, basis)
+            values |= {"kept_flops": causal, "kept_palm_flops": palm, STEPPED_PEAK: possible}
             counted = steps["is_steady"] & np.isfinite(causal)
             values["steady_flops"] = np.where(counted, causal, np.nan)
-            values["steady_peak_flop_seconds"] = np.where(counted, mfu.possible_of(steps, basis), np.nan)
+            values["steady_peak_flop_seconds"] = np.where(counted, possible, np.nan)
     for name, value in values.items():
         _add_spread(table, name, timeline.job, (steps["begin"], steps["ts"], value))
 

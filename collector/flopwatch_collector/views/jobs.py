@@ -151,13 +151,17 @@ def _waste(ledger: Columns | None) -> tuple[int, dict[str, int]]:
 
 
 def state_of(job: JobNow) -> JobState:
-    """Where the job stands: ended, without progress, without any step yet, else running."""
+    """Where the job stands: ended, without progress, waiting for its first step, else running.
+
+    A job of which no steps are expected runs without any.
+    """
     if job.ended:
         return "ended"
     if job.bucket == "HANG":
         return "stalled"
     stepped = job.timeline is not None and job.timeline.first_step_seconds is not None
-    return "running" if stepped else "waiting"
+    expected = any(part.waiting_for is not None for part in job.record.parts)
+    return "waiting" if expected and not stepped else "running"
 
 
 def waiting_for(job: JobNow) -> str | None:
