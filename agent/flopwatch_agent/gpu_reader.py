@@ -34,6 +34,8 @@ class GpuReader:
         self.gaps: dict[str, str] = {}
         """What may not be read, one sentence a call."""
         self.errors = 0
+        self.pids: tuple[int, ...] | None = None
+        """What ``processes`` last said; a sample asks it too."""
         self._handle = handle
         self._fields = fields
         self._never: set[str] = set()
@@ -46,7 +48,8 @@ class GpuReader:
 
     def processes(self) -> tuple[int, ...] | None:
         """Pids that compute on the GPU; None when they cannot be listed."""
-        return self._attempt("processes", lambda: nvml.compute_processes(self._handle))
+        self.pids = self._attempt("processes", lambda: nvml.compute_processes(self._handle))
+        return self.pids
 
     def sample(self, now: float) -> GpuSample:
         """The GPU at ``now``; what could not be read is None."""

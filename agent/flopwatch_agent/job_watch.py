@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = (0.1, 1.0)
 """Shortest and longest time between two looks at logs and SDK messages; else half the interval."""
 OBSERVE_SECONDS = (0.5, 5.0)
-"""Shortest and longest time between two looks at processes, when NVML lists no other ones; else three intervals."""
+"""Shortest and longest time between two looks at processes, when NVML lists no other ones; else five intervals."""
 SCAN_SECONDS = 5.0
 MAX_PENDING_STEPS = 50_000
 
@@ -84,7 +84,7 @@ class JobWatch:
         self._observe_at = self._scan_at = 0.0
         self._listed: dict[str, tuple[int, ...] | None] = {}
         self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds / 2)
-        self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 3)
+        self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
         self._errors, self._success, self._duration = 0, True, 0.0
         self._read_seconds = time.time()
         self._stop = threading.Event()

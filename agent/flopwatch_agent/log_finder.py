@@ -14,6 +14,8 @@ from flopwatch_agent.source import JobProcess, ObservedJob
 WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
 ANCESTORS = 4
 SCAN_SECONDS = 20.0
+SHARED_SECONDS = 0.5
+MAX_OUTPUTS = 4096
 LOG_SUFFIXES = (".log", ".out", ".txt", ".jsonl", ".csv", ".err")
 
 TERMINAL = (
@@ -66,13 +68,20 @@ class LogFinder:
     def __init__(self, procfs: Procfs) -> None:
         self._procfs = procfs
         self._root = procfs.tree.root
+        self._prefix = f"{self._root}/"
         self._related: dict[str, tuple[float, dict[FileIdentity, Output]]] = {}
+        self._outputs: dict[tuple[int, int, int], Output] = {}
+        """The file behind a process's descriptor, as of the last look."""
+        self._inputs: dict[int, str | None] = {}
+        self._inputs_at = float("-inf")
 
     def find(self, job: ObservedJob, now: float) -> Outputs:
         """The files behind the job's standard output and error, else behind those who read its pipes."""
         files: dict[FileIdentity, Output] = {}
         reasons: list[str] = []
         pipes: set[int] = set()
+        if len(self._outputs) > MAX_OUTPUTS:
+            self._outputs.clear()
         for process in job.processes:
             for number in (1, 2):
                 self._look(process, number, files, reasons, pipes)
@@ -105,16 +114,18 @@ class LogFinder:
         pipes: set[int],
     ) -> None:
         """Sort one descriptor into a file, a pipe or a reason."""
-        way = self._root / f"{process.pid}/fd/{number}"
         try:
-            status = way.stat()
+            status = os.stat(f"{self._prefix}{process.pid}/fd/{number}")  # noqa: PTH116 - twice a process and look
         except PermissionError:
             reasons.append(NO_PERMISSION)
             return
         except OSError:
             return
         if stat.S_ISREG(status.st_mode):
-            output = self._output(process.pid, number, status, process.rank)
+            key = (process.pid, process.start_ticks, number)
+            output = self._outputs.get(key)
+            if output is None or output.identity != identity_of(status):
+                output = self._outputs[key] = self._output(process.pid, number, status, process.rank)
             files.setdefault(output.identity, output)
         elif stat.S_ISFIFO(status.st_mode):
             pipes.add(status.st_ino)
@@ -147,30 +158,40 @@ class LogFinder:
         """What ``_indirect`` finds, looked up anew only now and then: it goes through all processes."""
         kept = self._related.get(job.sighting.ref)
         if kept is None or not 0 <= now - kept[0] < SCAN_SECONDS:
-            kept = self._related[job.sighting.ref] = (now, self._indirect(job, pipes, direct=direct))
+            kept = self._related[job.sighting.ref] = (now, self._indirect(job, pipes, now, direct=direct))
         return kept[1]
 
-    def _indirect(self, job: ObservedJob, pipes: set[int], *, direct: bool) -> dict[FileIdentity, Output]:
+    def _indirect(
+        self, job: ObservedJob, pipes: set[int], now: float, *, direct: bool
+    ) -> dict[FileIdentity, Output]:
         """Files of those who read the job's pipes, of its Slurm step's client, else the job's own open log files."""
         files: dict[FileIdentity, Output] = {}
-        for pid, by_stdin in self._readers(job, pipes) if pipes else ():
+        for pid, by_stdin in self._readers(job, pipes, now) if pipes else ():
             self._written(pid, job, files, every=by_stdin)
         if not files and not direct:
             for process in job.processes:
                 self._written(process.pid, job, files, every=False)
         return files
 
-    def _readers(self, job: ObservedJob, pipes: set[int]) -> list[tuple[int, bool]]:
+    def _standard_inputs(self, now: float) -> dict[int, str | None]:
+        """What every process reads: looked up once for all jobs of a look."""
+        if not 0 <= now - self._inputs_at < SHARED_SECONDS:
+            tree = self._procfs.tree
+            self._inputs = {pid: tree.link(f"{pid}/fd/0") for pid in self._procfs.pids()}
+            self._inputs_at = now
+        return self._inputs
+
+    def _readers(self, job: ObservedJob, pipes: set[int], now: float) -> list[tuple[int, bool]]:
         """Who takes the pipes, and whether as its standard input, which is what ``tee`` does."""
         links = {f"pipe:[{inode}]" for inode in pipes}
         tree = self._procfs.tree
         ours = {process.pid for process in job.processes}
         slurm = job.sighting.scheduler_job_id if job.sighting.scheduler == "slurm" else None
         found = []
-        for pid in self._procfs.pids():
+        for pid, standard_input in self._standard_inputs(now).items():
             if pid in ours:
                 continue
-            reads = tree.link(f"{pid}/fd/0") in links
+            reads = standard_input in links
             same = slurm is not None and slurm_job(tree.text(f"{pid}/cgroup") or "") == slurm
             if reads or same:
                 found.append((pid, reads))

@@ -1,5 +1,7 @@
 """The only door to NVML: every call goes through ``call``, and every failure is an ``NvmlError`` with a number."""
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pynvml
@@ -79,6 +81,16 @@ def text_of(value: str | bytes) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
+def getters(structure: str, *names: str) -> tuple[Callable[[Any], Any], ...]:
+    """Ways past pynvml's own attribute look-up, which costs more than the driver's answer."""
+    made = getattr(pynvml, structure, None)
+    return tuple(attrgetter(name) if made is None else getattr(made, name).__get__ for name in names)
+
+
+FIELD_CODE, FIELD_TYPE, FIELD_VALUE = getters("c_nvmlFieldValue_t", "nvmlReturn", "valueType", "value")
+METRIC_CODE, METRIC_VALUE = getters("c_nvmlGpmMetric_t", "nvmlReturn", "value")
+
+
 def init() -> None:
     """Open NVML once.
 
@@ -116,9 +128,10 @@ def field_values(handle: Handle, fields: tuple[Field, ...]) -> dict[str, float]:
     values: dict[str, float] = {}
     for item, answer in zip(fields, answers, strict=True):
         # The union keeps another field's bytes when the field failed: the code comes first.
-        if answer.nvmlReturn != 0 or not 0 <= answer.valueType < len(UNION_MEMBERS):
+        kind = FIELD_TYPE(answer)
+        if FIELD_CODE(answer) != 0 or not 0 <= kind < len(UNION_MEMBERS):
             continue
-        value = getattr(answer.value, UNION_MEMBERS[answer.valueType]) * item.scale
+        value = getattr(FIELD_VALUE(answer), UNION_MEMBERS[kind]) * item.scale
         if not item.low <= value < item.high:
             continue
         part = item.name.removeprefix("part:")
@@ -161,7 +174,12 @@ class Gpm:
         self._handle = handle
         self._samples = [call("nvmlGpmSampleAlloc"), call("nvmlGpmSampleAlloc")]
         self._have_base = False
-        self._request = pynvml.c_nvmlGpmMetricsGet_t()
+        self._request = request = pynvml.c_nvmlGpmMetricsGet_t()
+        request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        request.numMetrics = len(GPM_METRICS)
+        self._answers = [(request.metrics[position], name) for position, (_, name) in enumerate(GPM_METRICS)]
+        for (answer, _), (metric_id, _) in zip(self._answers, GPM_METRICS, strict=True):
+            answer.metricId = metric_id
 
     @staticmethod
     def supported(handle: Handle) -> bool:
@@ -194,16 +212,10 @@ class Gpm:
 
     def _metrics(self) -> dict[str, float]:
         request = self._request
-        request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
-        request.numMetrics = len(GPM_METRICS)
         request.sample1, request.sample2 = self._samples
-        for position, (metric_id, _) in enumerate(GPM_METRICS):
-            request.metrics[position].metricId = metric_id
         call("nvmlGpmMetricsGet", request)
         return {
-            name: float(request.metrics[position].value)
-            for position, (_, name) in enumerate(GPM_METRICS)
-            if request.metrics[position].nvmlReturn == 0
+            name: float(METRIC_VALUE(answer)) for answer, name in self._answers if METRIC_CODE(answer) == 0
         }
 
 

@@ -62,6 +62,8 @@ class Procfs:
         self.tree = tree
         self._known: dict[tuple[int, int], Process] = {}
         self._asked: set[tuple[int, int]] = set()
+        self._stats: dict[int, tuple[int, int] | None] = {}
+        """What ``/proc/PID/stat`` said in this look; forgotten at its end."""
 
     def pids(self) -> tuple[int, ...]:
         """All pids."""
@@ -92,6 +94,7 @@ class Procfs:
         kept = alive | self._asked
         self._known = {key: value for key, value in self._known.items() if key in kept}
         self._asked = set()
+        self._stats = {}
 
     def is_alive(self, pid: int, start_ticks: int) -> bool:
         """Whether this very process still runs."""
@@ -99,7 +102,13 @@ class Procfs:
         return stat is not None and stat[1] == start_ticks
 
     def _stat(self, pid: int) -> tuple[int, int] | None:
-        """Parent and start of a live process. The name in brackets may hold anything, so fields count from its end."""
+        """Parent and start of a live process, read once a look."""
+        if pid not in self._stats:
+            self._stats[pid] = self._read_stat(pid)
+        return self._stats[pid]
+
+    def _read_stat(self, pid: int) -> tuple[int, int] | None:
+        """The same from the file. The name in brackets may hold anything, so fields count from its end."""
         text = self.tree.text(f"{pid}/stat")
         if text is None:
             return None

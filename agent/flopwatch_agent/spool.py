@@ -5,6 +5,7 @@ is whole or was never there, and its number is used once. One sync every ten sec
 Beyond ``max_bytes`` the oldest batches go and are counted.
 """
 
+import contextlib
 import gzip
 import os
 import threading
@@ -15,7 +16,8 @@ from pathlib import Path
 
 SUFFIX = ".json.gz"
 REJECTED_BYTES = 16 << 20
-ID_FILE, SENT_FILE, DROPPED_FILE = "spool_id", "last_sent", "dropped"
+SENT_SUFFIX = ".sent"
+ID_FILE, DROPPED_FILE = "spool_id", "dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ class Spool:
         for leftover in folder.glob("*.tmp"):
             leftover.unlink()
         self.spool_id = self._read_text(ID_FILE) or self._new_id()
-        self._waiting = {int(path.name.removesuffix(SUFFIX)): path.stat().st_size for path in self._batches()}
-        self._last = max([self._read_number(SENT_FILE, -1), *self._waiting])
+        self._waiting = {number_of(path): path.stat().st_size for path in self._batches()}
+        self._sent = sorted(p for p in folder.glob(f"*{SENT_SUFFIX}") if p.stem.isdigit())
+        self._last = max([-1, *(number_of(path) for path in self._sent), *self._waiting])
         self._inherited = self._last
         self.dropped = self._read_number(DROPPED_FILE, 0)
         """Batches given up because the spool was full, since the folder was made."""
@@ -114,15 +117,19 @@ class Spool:
         return packed
 
     def done(self, batch: SpooledBatch) -> None:
-        """The collector has it: delete it."""
-        self._note_sent(batch.sequence)
-        batch.path.unlink(missing_ok=True)
+        """The collector has it: its file, renamed, keeps the number until the next one is sent."""
+        mark = self._folder / f"{batch.sequence:020d}{SENT_SUFFIX}"
+        with contextlib.suppress(FileNotFoundError):
+            batch.path.replace(mark)
+        self._keep_mark(mark)
         self._forget(batch.sequence)
 
     def reject(self, batch: SpooledBatch, reason: str) -> None:
         """The collector will never take it: keep it aside with the reason, for people to look at."""
         self._rejected.mkdir(exist_ok=True, mode=0o700)
-        self._note_sent(batch.sequence)
+        mark = self._folder / f"{batch.sequence:020d}{SENT_SUFFIX}"
+        mark.touch(mode=0o600)
+        self._keep_mark(mark)
         note = self._rejected / f"{batch.sequence:020d}.reason"
         note.write_text(reason[:4000] + "\n", encoding="utf-8")
         batch.path.replace(self._rejected / batch.path.name)
@@ -151,9 +158,12 @@ class Spool:
         with self._lock:
             self._waiting.pop(sequence, None)
 
-    def _note_sent(self, sequence: int) -> None:
-        """So that a number is not used again when the folder is empty after a restart."""
-        self._write_text(SENT_FILE, str(sequence))
+    def _keep_mark(self, mark: Path) -> None:
+        """The newest mark alone is enough: a number is not used again when no batch waits at a restart."""
+        for older in self._sent:
+            if older != mark:
+                older.unlink(missing_ok=True)
+        self._sent = [mark]
 
     def _new_id(self) -> str:
         spool_id = uuid.uuid4().hex
@@ -184,6 +194,11 @@ class Spool:
         temporary = self._folder / f"{name}.tmp"
         write_synced(temporary, text.encode("ascii"))
         temporary.replace(self._folder / name)
+
+
+def number_of(path: Path) -> int:
+    """The number that a batch's file, or the mark of a sent one, is named by."""
+    return int(path.name.partition(".")[0])
 
 
 def require_whole(name: str, packed: bytes) -> None:

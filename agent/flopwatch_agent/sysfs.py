@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+NUMBER_BYTES = 256
+
 
 class KernelTree:
     """procfs or sysfs below ``root``."""
@@ -42,13 +44,22 @@ class KernelTree:
 
     def number(self, path: str) -> int | None:
         """The file's whole number; None when it holds something else, such as ``N/A (no PMA)``."""
-        text = self.text(path)
-        if text is None:
+        try:
+            descriptor = os.open(self._prefix + path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self.unreadable += 1
             return None
         try:
-            return int(text.strip())
+            return int(os.read(descriptor, NUMBER_BYTES))
         except ValueError:
             return None
+        except OSError:
+            self.unreadable += 1
+            return None
+        finally:
+            os.close(descriptor)
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a folder, sorted; empty when there is none."""

@@ -89,7 +89,7 @@ class GpuWorker:
             sample = reader.sample(time.time())
             self.latest[sample.gpu] = sample
             self.fresh.append(sample)
-        self.processes = {item.device.uuid: item.processes() for item in self.readers}
+        self.processes = {item.device.uuid: item.pids for item in self.readers}
         self.state, self.reason, self.error_code = "ok", None, None
 
     def _down(self, error: NvmlError) -> None:

@@ -5,6 +5,7 @@ from flopwatch_agent.source import Readings
 from flopwatch_agent.sysfs import KernelTree
 
 SECTOR_BYTES = 512
+MEMORY = frozenset(("MemTotal", "MemAvailable"))
 WHOLE_DISKS = ("sd", "nvme", "vd", "xvd", "hd", "mmcblk", "dasd")
 
 
@@ -20,7 +21,7 @@ class HostSource:
     def read(self, now: float) -> Readings:
         """One node sample."""
         busy, waiting = self._cpu()
-        memory = meminfo(self._proc.text("meminfo") or "")
+        memory = meminfo(self._proc.text("meminfo") or "", MEMORY)
         read_bytes, written_bytes = self._disks()
         sample = NodeSample(
             time_seconds=now,
@@ -54,10 +55,8 @@ class HostSource:
 
 def cpu_ticks(text: str) -> tuple[int, ...] | None:
     """The first eight counters of the line ``cpu`` of /proc/stat: user nice system idle iowait irq softirq steal."""
-    for line in text.splitlines():
-        if line.startswith("cpu "):
-            return tuple(int(part) for part in line.split()[1:9])
-    return None
+    line = text.partition("\n")[0]  # the kernel writes it first, before thousands of lines of interrupts
+    return tuple(int(part) for part in line.split()[1:9]) if line.startswith("cpu ") else None
 
 
 def cpu_ratios(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[float | None, float | None]:
@@ -71,14 +70,16 @@ def cpu_ratios(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[float |
     return busy, waiting
 
 
-def meminfo(text: str) -> dict[str, int]:
-    """Values of /proc/meminfo in bytes."""
-    values = {}
+def meminfo(text: str, names: frozenset[str]) -> dict[str, int]:
+    """The named values of /proc/meminfo in bytes."""
+    values: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")
         parts = rest.split()
-        if len(parts) == 2 and parts[1] == "kB" and parts[0].isdigit():
+        if name in names and len(parts) == 2 and parts[1] == "kB" and parts[0].isdigit():
             values[name] = int(parts[0]) * 1024
+            if len(values) == len(names):
+                break
     return values
 
 

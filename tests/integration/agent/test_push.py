@@ -195,7 +195,7 @@ def test_a_batch_that_a_power_cut_emptied_or_tore_is_set_aside_and_the_next_one_
     (spool._folder / f"{0:020d}.json.gz").write_bytes(b"")
     whole = (spool._folder / f"{1:020d}.json.gz").read_bytes()
     (spool._folder / f"{1:020d}.json.gz").write_bytes(whole[:-5])
-    (spool._folder / "last_sent").write_text("")
+    (spool._folder / "dropped").write_text("")
     again = Spool(tmp_path / "spool", 1 << 20)
 
     pusher = new_pusher(collector, again)

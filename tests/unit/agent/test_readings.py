@@ -7,7 +7,7 @@ import pytest
 from flopwatch_agent.gpu_reader import ratio
 from flopwatch_agent.nvml_fields import branch_of, fields_for
 from flopwatch_agent.permissions import allows
-from flopwatch_agent.sources.host import cpu_ratios, meminfo, pressure_ratio
+from flopwatch_agent.sources.host import MEMORY, cpu_ratios, meminfo, pressure_ratio
 from flopwatch_agent.sources.network import port_is_active, rate_bits
 
 
@@ -43,7 +43,7 @@ def test_cpu_shares_are_unknown_when_a_counter_went_back() -> None:
 
 
 def test_lines_that_are_no_sizes_are_left_out_of_meminfo() -> None:
-    assert meminfo("MemTotal: 2 kB\nHugePages_Total: 5\nodd\nA: x kB") == {"MemTotal": 2048}
+    assert meminfo("MemTotal: 2 kB\nHugePages_Total: 5\nodd\nA: x kB", MEMORY) == {"MemTotal": 2048}
 
 
 def test_pressure_is_unknown_without_accounting() -> None:
