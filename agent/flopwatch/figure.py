@@ -66,6 +66,12 @@ class MfuFigure:
     """GPUs over the window where their count changed in it; else ``None``, and ``gpus`` holds."""
     clock_basis: Literal["peak_clock", "max_clock"] | None = None
     """With basis ``hardware``: over which clock; ``max_clock`` makes it a lower bound."""
+    tensor_active_ratio: float | None = None
+    """With basis ``hardware``: mean tensor activity of the window."""
+    sm_clock_hertz: float | None = None
+    """With basis ``hardware``: mean SM clock while tensor pipes were active."""
+    clock_hertz: float | None = None
+    """With basis ``hardware``: the clock it is divided by (the mean over models, weighted by their peaks)."""
 
     @property
     def measured_ratio(self) -> float | None:

@@ -156,12 +156,26 @@ def estimated(
     if len(known) < len(estimates) or total <= 0:
         return figure
     bound = any(found.clock_basis == "max_clock" for found, _ in known)
+    ratio = sum(found.ratio * weight for found, weight in known) / total
     return replace(
         figure,
-        value_ratio=sum(found.ratio * weight for found, weight in known) / total,
+        value_ratio=ratio,
         basis="hardware",
         convention="hardware",
         clock_basis="max_clock" if bound else "peak_clock",
+        tensor_active_ratio=tensor_active_ratio,
+        sm_clock_hertz=tensor_clock_hertz / tensor_active_ratio,
+        clock_hertz=tensor_clock_hertz / ratio,
+    )
+
+
+def _estimate_terms(figure: MfuFigure) -> tuple[Term, ...]:
+    clock = "clock of the peak" if figure.clock_basis == "peak_clock" else "highest SM clock"
+    return (
+        Term(symbol="A", meaning="tensor activity", value=figure.tensor_active_ratio, unit="ratio"),
+        Term(symbol="C", meaning="SM clock while active", value=figure.sm_clock_hertz, unit="Hz"),
+        Term(symbol="C_peak", meaning=clock, value=figure.clock_hertz, unit="Hz"),
+        Term(symbol="estimate", meaning="A x C / C_peak, no MFU", value=figure.value_ratio, unit="ratio"),
     )
 
 
@@ -170,6 +184,8 @@ GPUS_WORDS = {"world_size": "world size", "lease": "leased", "observed": "observ
 
 def arithmetic(figure: MfuFigure) -> tuple[Term, ...]:
     """The terms of a figure's formula with its numbers, in the order they are read."""
+    if figure.basis == "hardware":
+        return _estimate_terms(figure)
     gpus = GPUS_WORDS.get(figure.gpus_basis or "", "unknown")
     count = figure.gpus if figure.gpus_mean is None else figure.gpus_mean
     terms = [

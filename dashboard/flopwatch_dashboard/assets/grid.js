@@ -19,7 +19,7 @@
 
   window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
     percent: (value) => (known(value) ? (value * 100).toFixed(1) + "%" : NONE),
-    mfu: (data) => (known(data.mfu) ? (data.short ? "▼ " : "") + (data.mfu * 100).toFixed(1) + "%" : NONE),
+    mfu: (data) => (known(data.mfu) ? (data.short ? "▼ " : data.estimate ? "≈ " : "") + (data.mfu * 100).toFixed(1) + "%" : NONE),
     hours: (value) => (known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: value < 10 ? 1 : 0 }) : NONE),
     count: (value) => (known(value) ? value.toLocaleString("en-US") : NONE),
     localeText: (params) => (chinese() && ZH[params.key]) || params.defaultValue,

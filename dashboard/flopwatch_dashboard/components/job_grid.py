@@ -79,6 +79,7 @@ def columns(status: Status, view: View) -> list[dict[str, Any]]:
         _number("started", view, "col.started", 140, shows="params.data.started_text"),
         _number("last_step", view, "col.last_step", 92, shows="count(params.value)"),
         _number("findings", view, "col.findings", 86, shows="count(params.value)"),
+        _number("palm", view, "col.palm", 96, shows="percent(params.value)"),
         _column("cluster", view, "col.cluster", 100),
     ]
     if status.price_per_gpu_hour is not None:
@@ -146,9 +147,11 @@ def _mfu(job: JobRow, view: View) -> dict[str, Any]:
         "kernel": _rounded(job.kernel_active_ratio, 3),
         "tensor": _rounded(job.tensor_active_ratio, 3),
         "trend": _course(job.trend),
+        "estimate": job.mfu.basis == "hardware",
+        "palm": _rounded(job.mfu.palm_ratio, 3),
         "short": job.target.ratio is not None
-        and job.mfu.value_ratio is not None
-        and job.mfu.value_ratio < job.target.ratio,
+        and job.mfu.measured_ratio is not None
+        and job.mfu.measured_ratio < job.target.ratio,
     }
 
 

@@ -3,7 +3,7 @@
 from dash import html
 from dash.development.base_component import Component
 
-from flopwatch.query import Job, JobRow
+from flopwatch.query import Job, JobRow, Standing
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import parts, phrases, tiles
 from flopwatch_dashboard.components.tiles import TileText
@@ -50,14 +50,15 @@ def _mfu(job: Job, view: View) -> Component:
     left = phrases.basis(figure, view)
     if figure.value_ratio is not None:
         left = f"{left} · {phrases.convention(figure.convention, view)}"
+    is_estimate = figure.basis == "hardware"
     wanted = (
         view.t("target.none")
         if target.ratio is None
         else view.t("tile.target", target=phrases.target(target, view))
     )
     text = TileText(
-        title=view.t("job.step_mfu"),
-        value=value,
+        title=view.t("job.estimate" if is_estimate else "job.step_mfu"),
+        value=f"≈ {value}" if is_estimate else value,
         unit=unit,
         hint=f"{phrases.basis_hint(figure, view)} · {view.t('target.' + target.source)}",
         left=left,
@@ -68,7 +69,7 @@ def _mfu(job: Job, view: View) -> Component:
 
 
 def _wall(job: Job, view: View) -> Component:
-    step, wall = job.row.mfu.value_ratio, job.row.wall_mfu_ratio
+    step, wall = job.row.mfu.measured_ratio, job.row.wall_mfu_ratio
     value, unit = _percent_tile(wall)
     lost = (
         "" if step is None or wall is None else view.t("job.gap", gap=wording.number((step - wall) * 100, 1))
@@ -114,6 +115,41 @@ def _waste(job: Job, view: View) -> Component:
         right=wording.money(ledger.waste_money, status.currency) if priced else "",
     )
     return tiles.tile(text, tiles.waste_bar(ledger, view), view)
+
+
+def standing(job: Job, view: View) -> list[Component]:
+    """Where the MFU stands, in words that need no background; nothing without one."""
+    found = job.standing
+    if found is None:
+        return []
+    low, high = (wording.percent(ratio, 0) for ratio in (found.ceiling_low_ratio, found.ceiling_high_ratio))
+    sentences = [view.t("standing.ceiling", low=low, high=high)]
+    if found.model_class is not None:
+        sentences.append(_published(found, view))
+    kernel = job.row.kernel_active_ratio
+    if kernel is not None:
+        sentences.append(view.t("standing.smi", kernel=wording.percent(kernel, 0)))
+    return [html.P(" ".join(sentences), className="standing")]
+
+
+def _published(found: Standing, view: View) -> str:
+    """The range of published runs of the class on the GPU, or that none are known."""
+    where = {
+        "model_class": view.code("model_class", found.model_class or ""),
+        "product": found.product,
+        "dtype": found.dtype,
+    }
+    if found.place is None:
+        return view.t("standing.unpublished", **where)
+    return view.t(
+        "standing.published",
+        **where,
+        low=wording.percent(found.published_low_ratio, 0),
+        high=wording.percent(found.published_high_ratio, 0),
+        rows=found.published_rows,
+        value=wording.percent(found.ratio),
+        place=view.t(f"place.{found.place}"),
+    )
 
 
 def waiting(job: Job, view: View) -> list[Component]:

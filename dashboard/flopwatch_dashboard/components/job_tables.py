@@ -100,9 +100,10 @@ def findings(job: Job, view: View) -> Component:
 def _finding(code: str, words: str, values: dict[str, Any], view: View) -> str:
     key = f"finding.{code}"
     wanted = view.placeholders(key) if view.knows(key) else None
-    if wanted is None or any(name not in values for name in wanted):
+    known = {**values, "explanation": phrases.explanation(values.get("explained_by"), view)}
+    if wanted is None or any(name not in known for name in wanted):
         return words
-    return view.t(key, **{name: phrases.shown(name, values[name], view) for name in wanted})
+    return view.t(key, **{name: phrases.shown(name, known[name], view) for name in wanted})
 
 
 def arithmetic(job: Job, view: View) -> Component:
@@ -111,7 +112,7 @@ def arithmetic(job: Job, view: View) -> Component:
     columns = [(view.t("col.symbol"), False), (view.t("col.meaning"), False), (view.t("col.value"), True)]
     rows = [[term.symbol, term.meaning, _value(term)] for term in job.arithmetic]
     content = [
-        html.P(html.Code(view.t("job.formula"))),
+        html.P(html.Code(view.t("job.formula_estimate" if figure.basis == "hardware" else "job.formula"))),
         html.P(html.Code(substituted(figure)), id="job-arithmetic-line"),
         table(columns, rows) if rows else html.Span(),
         html.Ul([html.Li(line) for line in _origins(job, view)], className="origins"),
@@ -121,10 +122,18 @@ def arithmetic(job: Job, view: View) -> Component:
 
 def substituted(figure: MfuFigure) -> str:
     """``4.36e+11 x 1.81e+05 / (256 x 9.894e+14) = 31.2%``, ``n/a`` for what is not known."""
+    if figure.basis == "hardware":
+        active, clocks = (
+            wording.percent(figure.tensor_active_ratio),
+            (figure.sm_clock_hertz, figure.clock_hertz),
+        )
+        clock, peak = (wording.si(value, "Hz", 3) for value in clocks)
+        return f"{active} × {clock} ÷ {peak} = {phrases.ratio(figure)}"  # noqa: RUF001 - signs
     flops, rate, peak = (
         _scientific(v) for v in (figure.flops_per_token, figure.tokens_per_second, figure.peak_flops)
     )
-    gpus = wording.UNKNOWN if figure.gpus is None else str(figure.gpus)
+    count = figure.gpus if figure.gpus_mean is None else figure.gpus_mean
+    gpus = wording.UNKNOWN if count is None else f"{count:.6g}"
     return f"{flops} × {rate} ÷ ({gpus} × {peak}) = {wording.percent(figure.value_ratio, 2)}"  # noqa: RUF001 - signs
 
 
@@ -145,11 +154,12 @@ def _value(term: Term) -> str:
 def _origins(job: Job, view: View) -> list[str]:
     """Where each figure of the arithmetic is from, and what others say."""
     figure, zone = job.row.mfu, job.status.time_zone
-    lines = [phrases.basis_hint(figure, view)]
+    lines = [phrases.basis_long(figure, view)]
     if figure.gpus_basis:
         lines.append(f"{phrases.gpus_long(job.row, view)} · {view.t('gpus_basis.' + figure.gpus_basis)}")
     if figure.peak_flops is not None:
-        dtype = " · ".join(part for part in (figure.dtype, figure.dtype_basis) if part)
+        told = view.code("dtype_basis", figure.dtype_basis) if figure.dtype_basis else None
+        dtype = " · ".join(part for part in (figure.dtype, told) if part)
         peak = wording.si(figure.peak_flops, "FLOP/s")
         lines.append(" · ".join(p for p in (figure.gpu_model, peak, dtype, figure.peak_source) if p))
     if figure.window_start_seconds is not None:
@@ -159,6 +169,25 @@ def _origins(job: Job, view: View) -> list[str]:
         lines.append(view.t("job.window", steps=figure.steps, start=start, end=end))
     if figure.palm_ratio is not None:
         lines.append(view.t("job.palm_line", value=wording.percent(figure.palm_ratio)))
+    return [*lines, *_remarks(figure, view)]
+
+
+def _remarks(figure: MfuFigure, view: View) -> list[str]:
+    """What else a reader must know to compare the figure with another."""
+    lines = []
+    if figure.run_dtype_ratio is not None:
+        lines.append(phrases.own_peak(figure, view))
+    if figure.gpus_mean is not None:
+        lines.append(view.t("figure.changed", gpus=f"{figure.gpus_mean:,.1f}"))
+    if figure.tokens is not None:
+        steps = wording.number(figure.steps)
+        lines.append(view.t("figure.window_tokens", tokens=wording.number(figure.tokens), steps=steps))
+    if figure.padded_tokens is not None:
+        lines.append(view.t("figure.padding", padded=wording.number(figure.padded_tokens)))
+    if figure.left_out:
+        lines.append(phrases.left_out(figure, view))
+    if figure.clock_basis == "max_clock":
+        lines.append(view.t("figure.lower_bound"))
     if figure.reported_ratio is not None:
         lines.append(view.t("job.reported_line", value=wording.percent(figure.reported_ratio)))
     return lines

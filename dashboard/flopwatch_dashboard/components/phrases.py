@@ -1,6 +1,6 @@
 """Codes of the answers as sentences: causes, alerts, findings, the basis of a figure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flopwatch.query import AlertRow, Cause, JobRow, MfuFigure, Target
@@ -47,6 +47,8 @@ def shown(name: str, value: Any, view: View) -> str:
         return wording.percent(value)
     if name.endswith("seconds"):
         return view.duration(value)
+    if name == "factor":
+        return f"{value:.3g}"
     return f"{round(value, 1):g}"
 
 
@@ -57,12 +59,67 @@ def basis(mfu: MfuFigure, view: View) -> str:
     return view.t(f"basis_short.{mfu.basis}") if mfu.basis else view.t("basis.none")
 
 
-def basis_hint(mfu: MfuFigure, view: View) -> str:
-    """The basis and the convention in full."""
+def basis_long(mfu: MfuFigure, view: View) -> str:
+    """The basis and the convention in full, of an estimate its limits."""
     if mfu.value_ratio is None:
         return reason(mfu, view)
     hint = view.t(f"basis_hint.{mfu.basis}") if mfu.basis else view.t("basis.none")
-    return f"{hint} · {convention(mfu.convention, view)}"
+    is_estimate = mfu.basis == "hardware"
+    return f"{hint} · {view.t('figure.estimate_limits') if is_estimate else convention(mfu.convention, view)}"
+
+
+def basis_hint(mfu: MfuFigure, view: View) -> str:
+    """The same with what the figure was made from: PaLM's figure, peak, number format, tokens."""
+    words = [] if mfu.measured_ratio is None else provenance(mfu, view)
+    return " · ".join((basis_long(mfu, view), *words))
+
+
+def provenance(mfu: MfuFigure, view: View) -> list[str]:
+    """What a measured figure was made from, beside its basis and convention."""
+    words = []
+    if mfu.palm_ratio is not None:
+        words.append(view.t("figure.palm", value=wording.percent(mfu.palm_ratio)))
+    if mfu.peak_flops is not None:
+        peak = wording.si(mfu.peak_flops, "FLOP/s")
+        told = view.code("dtype_basis", mfu.dtype_basis or "assumed")
+        words.append(view.t("figure.peak", dtype=mfu.dtype or wording.UNKNOWN, peak=peak, basis=told))
+    if mfu.run_dtype_ratio is not None:
+        words.append(own_peak(mfu, view))
+    if mfu.tokens_per_second is not None:
+        words.append(view.t("figure.tokens", rate=wording.si(mfu.tokens_per_second)))
+    return [*words, *([left_out(mfu, view)] if mfu.left_out else [])]
+
+
+def own_peak(mfu: MfuFigure, view: View) -> str:
+    """The figure against the peak of the run's own narrower number format."""
+    return view.t("figure.own_peak", value=wording.percent(mfu.run_dtype_ratio), dtype=mfu.run_dtype)
+
+
+def left_out(mfu: MfuFigure, view: View) -> str:
+    """Which parts of the model are not counted."""
+    return view.t("figure.left_out", stacks=", ".join(view.code("stack", name) for name in mfu.left_out))
+
+
+def explanation(groups: Sequence[Sequence[Mapping[str, Any]]] | None, view: View) -> str:
+    """What explains the difference of two figures: alternatives, each of causes that go together."""
+    if not groups:
+        return view.t("explanation.none")
+    joined = (view.t("explanation.and").join(_guess(guess, view) for guess in group) for group in groups)
+    return view.t("explanation.or").join(joined)
+
+
+def _guess(guess: Mapping[str, Any], view: View) -> str:
+    """One known cause, or its code where there is no text for it."""
+    key = f"explanation.{guess.get('code')}"
+    if not view.knows(key):
+        return str(guess.get("code"))
+    words = view.t(key, **{name: shown(name, guess.get(name), view) for name in view.placeholders(key)})
+    return view.t("explanation.in_full", words=words) if guess.get("subject") == "full" else words
+
+
+def ratio(mfu: MfuFigure) -> str:
+    """The figure as text; an estimate is marked as about."""
+    return f"{'≈ ' if mfu.basis == 'hardware' else ''}{wording.percent(mfu.value_ratio)}"
 
 
 def reason(mfu: MfuFigure, view: View) -> str:

@@ -62,7 +62,7 @@ def mfu_cell(job: JobRow, view: View) -> Component:
     if job.mfu.value_ratio is None:
         return html.Span(wording.UNKNOWN, title=hint, className="muted")
     badge = html.Span(phrases.basis(job.mfu, view), className="badge")
-    return html.Span([wording.percent(job.mfu.value_ratio), badge], title=hint, className="mfu-c")
+    return html.Span([phrases.ratio(job.mfu), badge], title=hint, className="mfu-c")
 
 
 def trend(job: JobRow, view: View) -> Component:

@@ -31,7 +31,7 @@ def losses(job: Job) -> list[Loss] | None:
     Time that was not productive did no model FLOPs, so a bucket's share of the GPU time that the job held costs that
     share of the step MFU. What the buckets do not explain, or explain too much of, is the last entry.
     """
-    step, wall = job.row.mfu.value_ratio, job.row.wall_mfu_ratio
+    step, wall = job.row.mfu.measured_ratio, job.row.wall_mfu_ratio
     capacity = job.ledger.capacity_gpu_milliseconds
     if step is None or wall is None or capacity <= 0:
         return None
@@ -62,7 +62,7 @@ def _lost(ledger: Ledger) -> dict[tuple[str, LedgerClass], int]:
 def gap(job: Job, view: View) -> frame.Figure:
     """Horizontal bars from step MFU down to wall MFU, each loss beginning where the one above ends."""
     found = losses(job)
-    step, wall = job.row.mfu.value_ratio, job.row.wall_mfu_ratio
+    step, wall = job.row.mfu.measured_ratio, job.row.wall_mfu_ratio
     if found is None or step is None or wall is None:
         return frame.empty(view, view.t("job.gap_none"))
     names = [view.t("job.step_mfu"), *(name(loss, view) for loss in found), view.t("job.wall_mfu")]
@@ -94,7 +94,7 @@ def description(job: Job, view: View) -> str:
     parts = ", ".join(f"{name(loss, view)} {_points(loss.ratio, view)}" for loss in found)
     return view.t(
         "job.gap_aria",
-        step=wording.percent(job.row.mfu.value_ratio),
+        step=wording.percent(job.row.mfu.measured_ratio),
         wall=wording.percent(job.row.wall_mfu_ratio),
         parts=parts,
     )

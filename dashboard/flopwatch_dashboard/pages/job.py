@@ -38,6 +38,7 @@ def skeleton() -> list[Component]:
         html.Div(id="job-heading", className="p-h"),
         html.Div(id="job-waiting"),
         html.Section(id="job-tiles", className="kpis"),
+        html.Div(id="job-standing"),
     ]
     return [html.Div(id="job-gone"), html.Div([*body, *rows], id="job-body", className="stack-v")]
 
@@ -53,6 +54,7 @@ def render(query: Query, view: View, item: str) -> dict[str, Any]:
         "heading": job_head.heading(job.row, view),
         "waiting": job_head.waiting(job, view),
         "tiles": job_head.job_tiles(job, view),
+        "standing": job_head.standing(job, view),
         "legend": job_tables.legend(job, view),
         **_figures(job, view),
         **_lists(job, view),
@@ -204,6 +206,7 @@ PAGE = Page(
         "heading": ("job-heading", "children"),
         "waiting": ("job-waiting", "children"),
         "tiles": ("job-tiles", "children"),
+        "standing": ("job-standing", "children"),
         "legend": ("job-legend", "children"),
         **{name: (f"job-{name}-g", "figure") for name in GRAPHS},
         **{f"{name}-aria": (f"job-{name}-g-wrap", "aria-label") for name in GRAPHS},

@@ -1,7 +1,10 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """English texts. Placeholders are filled with values that are already formatted."""
 
+from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
+
 TEXTS: dict[str, str] = {
+    **MFU_TEXTS,
     # frame
     "nav.main": "Main",
     "nav.fleet": "Fleet",
@@ -65,7 +68,7 @@ TEXTS: dict[str, str] = {
     "tile.mean": "30-day mean {mean}",
     "tile.line": "breakeven {line}",
     "tile.mfu": "MFU, running jobs",
-    "tile.mfu_hint": "Fleet training MFU: kept FLOPs ÷ (leased seconds of instrumented training jobs × peak), convention {convention}. It covers {coverage} of leased GPU time.",
+    "tile.mfu_hint": "Fleet training MFU: kept FLOPs ÷ (leased seconds of instrumented training jobs × peak), convention {convention}. It covers {coverage} of leased GPU time; hardware estimates are not in it.",
     "tile.coverage": "{convention}, covers {coverage}",
     "tile.target": "target {target}",
     "tile.no_target": "no target set",

@@ -1,7 +1,10 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """Chinese texts: the same keys and placeholders as the English table."""
 
+from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
+
 TEXTS: dict[str, str] = {
+    **MFU_TEXTS,
     # frame
     "nav.main": "主导航",
     "nav.fleet": "集群总览",
@@ -65,7 +68,7 @@ TEXTS: dict[str, str] = {
     "tile.mean": "30 天均值 {mean}",
     "tile.line": "平衡点 {line}",
     "tile.mfu": "运行作业 MFU",
-    "tile.mfu_hint": "集群训练 MFU（模型算力利用率）：保留步的 FLOPs ÷（有步记录的训练作业的占用时间 × 峰值），口径 {convention}。覆盖 {coverage} 的已分配卡时。",
+    "tile.mfu_hint": "集群训练 MFU（模型算力利用率）：保留步的 FLOPs ÷（有步记录的训练作业的占用时间 × 峰值），口径 {convention}。覆盖 {coverage} 的已分配卡时，不含硬件估算。",
     "tile.coverage": "口径 {convention}，覆盖 {coverage}",
     "tile.target": "目标 {target}",
     "tile.no_target": "未设置目标",

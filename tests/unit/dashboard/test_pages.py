@@ -8,7 +8,7 @@ from dash.development.base_component import Component
 from plotly.io.json import to_json_plotly
 from tests.fixtures import dashboard_cluster as cluster
 
-from flopwatch.query import WASTE_CLASSES, ClusterInfo, Fleet, Range
+from flopwatch.query import WASTE_CLASSES, ClusterInfo, FindingInfo, Fleet, Job, Range
 from flopwatch_dashboard.app import PAGES
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.page import Page, match
@@ -300,3 +300,82 @@ def test_addresses_lead_to_their_pages() -> None:
     assert found("jobs") == found("jobs/") == ("jobs", "")
     assert found("jobs/a/b") == ("job", "a/b")
     assert found("nonsense") is None
+
+
+class OneJob(cluster.ClusterQuery):
+    """The cluster whose one job answer has some fields replaced."""
+
+    def __init__(self, figure: dict[str, Any] | None = None, **changes: Any) -> None:
+        super().__init__()
+        self.figure, self.changes = figure or {}, changes
+
+    def job(self, job_id: str, asked: Range) -> Job | None:
+        found = super().job(job_id, asked)
+        assert found is not None
+        row = dataclasses.replace(found.row, mfu=dataclasses.replace(found.row.mfu, **self.figure))
+        return dataclasses.replace(found, **{"row": row, **self.changes})
+
+
+def test_beside_the_figure_stands_what_is_reachable_and_what_was_published() -> None:
+    shown = {
+        view.lang: words(job.PAGE.render(OneJob(), view, "train-a-1001")["standing"])
+        for view in (ENGLISH, CHINESE)
+    }
+
+    assert "only 78% to 87% of a GPU's dense peak" in shown["en"]
+    assert (
+        "dense models of 20 to 100 billion parameters on H100 SXM in bf16 reached 34% to 56% (27 runs)"
+        in shown["en"]
+    )
+    assert "in the lower half of that range" in shown["en"]
+    assert "it says nothing of MFU" in shown["en"]
+    assert "78% 到 87%" in shown["zh"]
+    assert "H100 SXM 上以 bf16 训练200 亿到 1000 亿参数的稠密模型的公开结果为 34% 到 56%" in shown["zh"]
+    assert "不能说明 MFU" in shown["zh"]
+
+
+def test_without_a_figure_nothing_is_said_of_its_standing() -> None:
+    assert job.PAGE.render(OneJob(standing=None), ENGLISH, "train-a-1001")["standing"] == []
+
+
+def test_a_doubt_is_a_sentence_with_the_factor_that_explains_it_in_both_languages() -> None:
+    doubt = FindingInfo(
+        code="mfu_differs",
+        text="as the collector says it",
+        values={"factor": 0.5, "explained_by": [[{"code": "sparse_peak", "factor": 0.5, "subject": ""}]]},
+    )
+    query = OneJob(findings=(doubt,))
+
+    english = words(job.PAGE.render(query, ENGLISH, "train-a-1001")["findings"])
+    chinese = words(job.PAGE.render(query, CHINESE, "train-a-1001")["findings"])
+
+    assert "The trainer prints 0.5 times this MFU: the sparse peak taken as dense (2×)" in english  # noqa: RUF001
+    assert "训练框架打印的 MFU 为此处的 0.5 倍：把稀疏峰值当作稠密峰值（2×）" in chinese  # noqa: RUF001
+
+
+def test_an_estimate_is_named_so_and_its_arithmetic_is_that_of_counters() -> None:
+    estimate = {
+        "value_ratio": 0.4791, "basis": "hardware", "convention": "hardware", "reason": "no_steps", "palm_ratio": None,
+        "clock_basis": "max_clock", "tensor_active_ratio": 0.5, "sm_clock_hertz": 1.755e9, "clock_hertz": 1.83e9,
+    }  # fmt: skip
+    parts = job.PAGE.render(OneJob(estimate), ENGLISH, "train-a-1001")
+    shown = words(parts["shape"])
+
+    assert "Hardware estimate, no MFU ≈ 47.9" in " ".join(words(parts["tiles"]).split())
+    assert "50.0% × 1.755 GHz ÷ 1.830 GHz = ≈ 47.9%" in shown  # noqa: RUF001 - signs
+    assert "lower bound" in shown
+
+
+def test_the_arithmetic_shows_the_numbers_of_every_factor() -> None:
+    changed = {
+        "tokens": 65_536_000.0, "padded_tokens": 70_000_000.0, "gpus_mean": 384.0, "left_out": ("vision",),
+        "run_dtype": "fp8", "run_dtype_ratio": 0.2, "dtype_basis": "assumed",
+    }  # fmt: skip
+    shown = words(job.PAGE.render(OneJob(changed), ENGLISH, "train-a-1001")["shape"])
+
+    assert "÷ (384 ×" in shown  # noqa: RUF001 - signs
+    for line in (
+        "65,536,000 trained tokens in 50 steps", "70,000,000 with padding", "384.0 on average", "vision tower",
+        "20.0% against the dense fp8 peak", "bf16 · assumed", "by the PaLM convention", "NVIDIA H100 data sheet, dense",
+    ):  # fmt: skip
+        assert line in shown

@@ -1,5 +1,7 @@
 import dataclasses
+from typing import Any
 
+import pytest
 from tests.fixtures import dashboard_cluster as cluster
 
 from flopwatch.query import Cause, Target
@@ -47,8 +49,11 @@ def test_an_alert_of_an_unknown_rule_or_without_its_values_says_its_own_summary(
 
 def test_an_mfu_comes_with_its_basis_and_convention_or_with_the_reason_for_none() -> None:
     assert phrases.basis(cluster.mfu(0.4, 8), ENGLISH) == "shape"
-    assert (
-        phrases.basis_hint(cluster.mfu(0.4, 8), ENGLISH) == "From step records and the model's shape · causal"
+    long = "From step records and the model's shape · causal"
+    assert phrases.basis_long(cluster.mfu(0.4, 8), ENGLISH) == long
+    # 0.4 x 8 x 989.4e12 / 4.36e11 = 7,262 tokens a second.
+    assert phrases.basis_hint(cluster.mfu(0.4, 8), ENGLISH) == (
+        f"{long} · PaLM 42.4% · dense bf16 peak 989.4 TFLOP/s (from the log) · 7.3 k tokens/s"
     )
     assert (
         phrases.basis(cluster.mfu(None, 8, reason="unknown_gpu"), ENGLISH) == "GPU model without a known peak"
@@ -90,3 +95,62 @@ def test_a_sparkline_breaks_at_gaps_and_needs_two_values() -> None:
     assert drawn.count("polyline") == 2
     assert spark.sparkline([None, 0.3, None], "#000000") is None
     assert spark.sparkline([], "#000000") is None
+
+
+ESTIMATE = cluster.mfu(
+    0.48,
+    8,
+    basis="hardware",
+    convention="hardware",
+    reason="no_steps",
+    palm_ratio=None,
+    clock_basis="peak_clock",
+)
+
+
+def test_an_estimate_is_about_and_says_what_it_is_not() -> None:
+    assert phrases.ratio(ESTIMATE) == "≈ 48.0%"
+    assert phrases.ratio(cluster.mfu(0.48, 8)) == "48.0%"
+    assert phrases.basis(ESTIMATE, ENGLISH) == "estimate"
+    assert phrases.basis(ESTIMATE, CHINESE) == "估算"
+    assert "in no average of measured MFU" in phrases.basis_hint(ESTIMATE, ENGLISH)
+    assert "dense bf16 peak" not in phrases.basis_hint(ESTIMATE, ENGLISH)
+
+
+def test_an_fp8_run_is_labelled_with_both_peaks() -> None:
+    figure = cluster.mfu(0.4, 8, run_dtype="fp8", run_dtype_peak_flops=1978.9e12, run_dtype_ratio=0.2)
+
+    assert "20.0% against the dense fp8 peak" in phrases.basis_hint(figure, ENGLISH)
+    assert "按稠密 fp8 峰值为 20.0%" in phrases.basis_hint(figure, CHINESE)
+
+
+def test_a_vision_tower_that_is_not_counted_is_named() -> None:
+    figure = cluster.mfu(0.4, 8, left_out=("vision",))
+
+    assert phrases.basis_hint(figure, ENGLISH).endswith(
+        "not counted, because its tokens are not known: vision tower"
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ([], "no known cause fits"),
+        ([[{"code": "sparse_peak", "factor": 0.5, "subject": ""}]], "the sparse peak taken as dense (2×)"),  # noqa: RUF001 - as shown
+        (
+            [[{"code": "wrong_device", "factor": 1.18, "subject": "H100 NVL"}], [{"code": "recompute"}]],
+            "wrong device: the peak of H100 NVL, or activation recompute counted as work (4/3)",
+        ),
+        (
+            [[{"code": "a100_fallback", "factor": 3.17}, {"code": "padded_tokens", "factor": 1.1834}]],
+            "wrong device: the A100's 312 TFLOP/s, which tools fall back to and padding counted as work (1.18)",
+        ),
+        (
+            [[{"code": "window_ignored", "factor": 1.9, "subject": "full"}]],
+            "sliding windows counted as causal attention, attention in full",
+        ),
+        ([[{"code": "of_a_newer_collector", "factor": 2.0}]], "of_a_newer_collector"),
+    ],
+)  # fmt: skip
+def test_what_explains_a_difference_is_said_in_words(groups: list[Any], words: str) -> None:
+    assert phrases.explanation(groups, ENGLISH) == words

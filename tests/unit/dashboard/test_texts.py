@@ -7,7 +7,10 @@ from string import Formatter
 import pytest
 
 import flopwatch_dashboard
-from flopwatch import query
+from flopwatch import query, wire
+from flopwatch.accelerators import by_name
+from flopwatch.mfu_hypotheses import BUGS, CONVENTION_TEXTS, hypotheses
+from flopwatch.mfu_standing import CLASS_TEXTS, Place
 from flopwatch_dashboard.text import TABLES, t
 from flopwatch_dashboard.texts import en, zh
 
@@ -19,7 +22,16 @@ CAUSES = (
 RULES = (
     "MfuLow", "JobHang", "Straggler", "IdleHeld", "NodeDown", "NoData", "HighUtilLowMfu", "BelowBreakeven",
 )  # fmt: skip
-REASONS = ("waiting", "no_steps", "no_step_time", "no_shape", "no_tokens", "unknown_gpu", "no_peak_for_dtype")
+EXPLANATIONS = {
+    *CONVENTION_TEXTS, *(code for code, _, _ in BUGS),
+    *(guess.code for guess in hypotheses(None, accelerator=by_name("NVIDIA B200"), tokens=1.0, padded_tokens=2.0)),
+    *(guess.code for guess in hypotheses(None, accelerator=by_name("NVIDIA H100 NVL"), dtype="tf32")),
+}  # fmt: skip
+DOUBTS = ("above_peak", "above_tensor_activity", "peak_differs", "flops_differ", "mfu_differs")
+REASONS = (
+    "waiting", "no_steps", "no_step_time", "no_shape", "no_sequence_length", "no_encoder_tokens", "no_tokens",
+    "unknown_gpu", "no_peak_for_dtype",
+)  # fmt: skip
 BUCKETS = (
     "MAINT", "FAULT", "UNKNOWN", "SPARE", "FREE", "HELD_EMPTY", "HELD_IDLE", "BUSY_OPAQUE", "STARTUP", "RECOVERY",
     "CKPT", "EVAL", "DATA_WAIT", "HANG", "GAP", "LOST", "STEP",
@@ -77,6 +89,11 @@ def test_every_key_that_the_code_names_has_a_text() -> None:
         ("bucket", BUCKETS),
         ("cause", CAUSES),
         ("alert", RULES),
+        ("finding", DOUBTS),
+        ("explanation", tuple(sorted(EXPLANATIONS))),
+        ("model_class", tuple(CLASS_TEXTS)),
+        ("place", typing.get_args(Place)),
+        ("dtype_basis", typing.get_args(wire.DtypeBasis)),
     ],
 )
 def test_every_code_of_the_contract_has_a_text(table: str, codes: tuple[str, ...]) -> None:
