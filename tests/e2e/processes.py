@@ -92,8 +92,17 @@ def free_port() -> int:
 
 
 def get_json(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return json.load(answer)
+    return json.loads(get(url)[1])
+
+
+def get(url: str) -> tuple[int, bytes]:
+    """Status and body of a good answer; any other raises ``OSError`` with its status."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise OSError(f"{url} answered {error.code}") from None
 
 
 def until(ask: Callable[[], T], seconds: float, what: str) -> T:

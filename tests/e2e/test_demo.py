@@ -1,12 +1,11 @@
 """The demo, as a person meets it: quickly there, marked as simulated, quiet, and gone when told to stop."""
 
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
-from tests.e2e.processes import Process, Processes, free_port, get_json, until
+from tests.e2e.processes import Process, Processes, free_port, get, get_json, until
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def demo(processes: Processes, tmp_path: Path) -> tuple[Process, str, float]:
     )
     url = f"http://127.0.0.1:{port}"
     until(
-        lambda: urllib.request.urlopen(url + "/readyz", timeout=5).status == 200,
+        lambda: get(url + "/readyz")[0] == 200,
         60,
         "the first page has data",
     )
