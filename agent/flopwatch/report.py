@@ -119,6 +119,15 @@ class StepReporter:
         """A context around work that is not a step: startup, data, eval, checkpoint or generation."""
         return PhaseMark(self, kind, step, blocking=blocking)
 
+    def phase_done(
+        self, kind: str, *, seconds: float, step: int | None = None, blocking: bool = True
+    ) -> None:
+        """Tell that such work has just ended, for loops that say only so; ``seconds`` is how long it took."""
+        mark = PhaseMark(self, kind, step, blocking=blocking)
+        if _is_duration(seconds):
+            mark.started -= seconds
+            self._phase_done(mark, time.time())
+
     def close(self) -> None:
         """Try once more to send what is summed up, and close the socket."""
         if self.enabled:

@@ -1,0 +1,1 @@
+"""Callbacks for training libraries, one module each: import the one of the library you train with."""
