@@ -163,7 +163,7 @@ class NodeFacts:
 class RunFacts:
     """What one source said of a training run; several nodes may each know a part, the collector joins them."""
 
-    source: SourceKind
+    source: Literal["declared", "sdk", "file", "log"]
     origin: str
     """Where it was found, for people: ``Megatron argument block``, ``SDK``, ``config.json``."""
     trainer: str | None = None

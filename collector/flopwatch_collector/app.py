@@ -23,6 +23,7 @@ from flopwatch_collector.bookkeeping.prices import Prices
 from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder, public_address
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
+from flopwatch_collector.model import JobRecord
 from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.embedded import EmbeddedStore
@@ -237,9 +238,22 @@ def _served(running: Running, mount: application.Mount | None) -> application.Pa
         access=Access(running.tokens),
         ingest=running.ingest,
         fleet=running.directory,
+        desk=running.directory,
         query=running.query,
         metrics=running.metrics,
         ready=running.ready,
         version=importlib.metadata.version("flopwatch"),
         mount=mount,
+        declared=_on_declared(running.accounting, time.time),
     )
+
+
+def _on_declared(accounting: Accounting, clock: Callable[[], float]) -> Callable[[JobRecord], None]:
+    """What follows from a declaration: figures of the job's whole time are made anew."""
+
+    def declared(job: JobRecord) -> None:
+        start = job.start_seconds
+        if start is not None:
+            accounting.late(start, max(start, job.end_seconds or clock()))
+
+    return declared

@@ -157,6 +157,21 @@ class JobRecord:
     runs: tuple[RunFacts, ...] = ()
     findings: tuple[tuple[str, str, dict[str, Any]], ...] = ()
     """(code, text, values), one a code."""
+    declared_seconds: float | None = None
+    """When facts in this record were last declared; None where all were found."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeclaredFact:
+    """One fact of a job as an operator declared it; it beats what was found."""
+
+    value: Any
+    seconds: float
+    """When it was declared."""
+    by: str | None = None
+    """Name of the access token; None on a collector that needs none."""
+    origin: str = "declared"
+    """Where its value is from, for people."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

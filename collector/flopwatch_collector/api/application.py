@@ -12,11 +12,11 @@ from starlette.responses import RedirectResponse
 
 from flopwatch.query import Query
 from flopwatch.wire import Batch
-from flopwatch_collector.api import errors, export, health, ingest, jobs, login, metrics, query
+from flopwatch_collector.api import errors, export, health, ingest, job_facts, jobs, login, metrics, query
 from flopwatch_collector.api.access import Access, UiGate, needs
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.ingest.accept import Ingest
-from flopwatch_collector.model import Fleet
+from flopwatch_collector.model import Fleet, JobRecord
 
 Mount = Callable[[FastAPI, Query, str], object]
 """Adds the pages to the application: (application, data, prefix)."""
@@ -31,11 +31,15 @@ class Parts:
     access: Access
     ingest: Ingest
     fleet: Fleet
+    desk: job_facts.Desk
+    """Where facts of jobs are declared."""
     query: Query
     metrics: metrics.Metrics
     ready: Callable[[], bool]
     version: str
     mount: Mount | None = None
+    declared: Callable[[JobRecord], None] = lambda _: None
+    """Told of a job of which something was declared."""
 
 
 def build(
@@ -66,6 +70,13 @@ def build(
     app.include_router(query.router(parts.query, read))
     app.include_router(export.router(parts.query, read))
     app.include_router(jobs.router(parts.fleet, read))
+    app.include_router(
+        job_facts.router(
+            job_facts.JobFactsParts(
+                desk=parts.desk, read=read, operate=needs(parts.access, "operate"), changed=parts.declared
+            )
+        )
+    )
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
     app.include_router(login.router(parts.access, home=UI_PREFIX, secure=parts.settings.tls_cert is not None))

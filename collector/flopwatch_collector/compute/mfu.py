@@ -71,9 +71,11 @@ def basis_of(run: Run, devices: Devices, *, shared: bool = False) -> JobBasis:
 
 
 def tokens_of(steps: Columns, run: Run) -> Floats:
-    """Tokens of every step record, padding left out: as recorded, else tokens a step x steps covered; NaN unknown."""
+    """Tokens of every step record, padding left out: declared, as recorded, or tokens a step x steps covered."""
     each = run.step_tokens
     told = np.full(steps["ts"].size, np.nan) if each is None else each * steps["steps_covered"]
+    if run.declares_step_tokens and each is not None:
+        return told
     return np.where(np.isnan(steps["tokens"]), told, steps["tokens"])
 
 

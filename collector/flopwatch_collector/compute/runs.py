@@ -13,8 +13,8 @@ from flopwatch.query import Basis
 from flopwatch.wire import RunFacts
 
 T = TypeVar("T")
-TRUST = {"sdk": 0, "log": 1, "file": 2}
-"""What was declared beats what the trainer printed beats what a config file says."""
+TRUST = {"declared": -1, "sdk": 0, "log": 1, "file": 2}
+"""What was declared beats what the script told, that what the trainer printed, that what a config file says."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +36,9 @@ class Run:
     trainer_peak_flops: float | None = None
     """What the trainer says it divides by, FLOP/s of one GPU."""
     worlds: Mapping[int, int] = field(default_factory=dict)
-    """World size by the launch that told it, counted from 0."""
+    """World size by the launch that told it, counted from 0; empty where one was declared for all."""
+    declares_step_tokens: bool = False
+    """Whether batch, sequence length or tokens of a step were declared: then no step's own count is taken."""
 
     @property
     def step_tokens(self) -> float | None:
@@ -66,6 +68,9 @@ def join(facts: Sequence[RunFacts]) -> Run:
     ordered = sorted(facts, key=lambda one: (TRUST[one.source], -one.session))
     shaped = next((one for one in ordered if one.shape), None)
     typed = next((one for one in ordered if one.dtype), None)
+    declared = [one for one in ordered if one.source == "declared"]
+    worlds = {one.session: one.world_size for one in reversed(ordered) if one.world_size is not None}
+    tokens, is_declared = _step_tokens(ordered, declared)
     return Run(
         trainer=_first(ordered, lambda one: one.trainer),
         shape=shaped.shape if shaped else None,
@@ -75,13 +80,26 @@ def join(facts: Sequence[RunFacts]) -> Run:
         world_size=_first(ordered, lambda one: one.world_size),
         global_batch_size=_first(ordered, lambda one: one.global_batch_size),
         sequence_length=_first(ordered, lambda one: one.sequence_length),
-        tokens_per_step=_first(ordered, lambda one: one.tokens_per_step),
+        tokens_per_step=tokens,
         dtype=typed.dtype if typed else None,
         dtype_basis=(typed.dtype_basis or "log") if typed else None,
         kind=next((one.kind for one in ordered if one.kind != "unknown"), "unknown"),
         trainer_peak_flops=_first(ordered, lambda one: one.trainer_peak_flops),
-        worlds={one.session: one.world_size for one in reversed(ordered) if one.world_size is not None},
+        worlds={} if any(one.world_size for one in declared) else worlds,
+        declares_step_tokens=is_declared,
     )
+
+
+def _step_tokens(ordered: Sequence[RunFacts], declared: Sequence[RunFacts]) -> tuple[int | None, bool]:
+    """(tokens of a step, whether declared); a declared batch or sequence length replaces what was told of tokens."""
+    told = _first(declared, lambda one: one.tokens_per_step)
+    if told is not None:
+        return told, True
+    batch = _first(ordered, lambda one: one.global_batch_size)
+    length = _first(ordered, lambda one: one.sequence_length)
+    if batch and length and any(one.global_batch_size or one.sequence_length for one in declared):
+        return batch * length, True
+    return _first(ordered, lambda one: one.tokens_per_step), False
 
 
 def _first(facts: Sequence[RunFacts], value: Callable[[RunFacts], T | None]) -> T | None:

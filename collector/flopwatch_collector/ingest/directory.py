@@ -7,7 +7,8 @@ from typing import Any
 
 from flopwatch.accelerators import Accelerator
 from flopwatch.wire import Batch, Phase
-from flopwatch_collector.ingest import rows
+from flopwatch_collector.ingest import declared, rows
+from flopwatch_collector.ingest.declared import DeclaredFacts, DeclaredJob
 from flopwatch_collector.ingest.identity import Identity
 from flopwatch_collector.ingest.jobs import Jobs, Seen, part_of
 from flopwatch_collector.ingest.launches import Launches
@@ -21,6 +22,7 @@ from flopwatch_collector.model import (
     GPU_COLUMNS,
     SOURCE_KINDS,
     Columns,
+    DeclaredFact,
     FleetState,
     Gpu,
     JobRecord,
@@ -82,6 +84,11 @@ class Directory:
         self._launches = Launches(self._tables.launches)
         self._leases = Leases(self._tables.leases)
         self._steps = Steps(self._launches)
+        self._declared = DeclaredFacts(
+            control.load(declared.KIND, DeclaredJob),
+            lambda jobs: control.save(declared.KIND, jobs),
+            lambda keys: control.delete(declared.KIND, keys),
+        )
 
     @property
     def simulated(self) -> bool:
@@ -96,7 +103,7 @@ class Directory:
                     generation=self._generation,
                     nodes=self._tables.nodes.view(),
                     gpus=self._tables.gpus.view(),
-                    jobs=self._tables.jobs.view(),
+                    jobs=declared.laid_over(self._tables.jobs.view(), self._declared.all()),
                     launches=self._tables.launches.view(),
                     leases=self._tables.leases.view(),
                     latest=self._latest() if self._latest is not None else empty(GPU_COLUMNS),
@@ -109,6 +116,35 @@ class Directory:
         """Batches have become readable: the next state is a new one."""
         with self._lock:
             self._generation += 1
+
+    def found(self, job_id: str) -> JobRecord | None:
+        """A job as nodes and sources told of it, without what was declared; None when there is no such job."""
+        with self._lock:
+            return next((job for job in self._tables.jobs.records.values() if job.job_id == job_id), None)
+
+    def declared_of(self, number: int) -> Mapping[str, DeclaredFact]:
+        """The declared facts of a job, by name."""
+        job = self._declared.all().get(number)
+        return {} if job is None else job.facts
+
+    def declare(self, number: int, facts: Mapping[str, DeclaredFact]) -> None:
+        """Set facts of a job; they are durable and count from the next state on.
+
+        Raises:
+            Unavailable: the control state cannot be written.
+        """
+        self._declared.declare(number, facts)
+        self.advance()
+
+    def withdraw(self, number: int, fact: str) -> bool:
+        """Forget a declared fact; whether it was declared.
+
+        Raises:
+            Unavailable: the control state cannot be written.
+        """
+        withdrawn = self._declared.withdraw(number, fact)
+        self.advance()
+        return withdrawn
 
     def warm_steps(self, stored: Columns) -> None:
         """Know the steps that are stored already, so that another node's report of them is not stored again."""

@@ -75,7 +75,7 @@ class Present:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._ended: dict[tuple[int, float], Figures] = {}
+        self._ended: dict[tuple[int, float, float | None], Figures] = {}
 
     def jobs(self, moment: Moment, numbers: Iterable[int]) -> dict[int, JobNow]:
         """The asked jobs, by number."""
@@ -119,7 +119,7 @@ class Present:
         if record.end_seconds is None:
             made = figure or step_figure(timeline or no_timeline(record, now), basis)
             return Figures(figure=made, last_step=newest_step(timeline))
-        key = (record.number, record.end_seconds)
+        key = (record.number, record.end_seconds, record.declared_seconds)
         if key not in self._ended:
             end = min(now, record.end_seconds + 1.0)
             late = self._sources.accounting.timeline(record.number, end - LATE_SECONDS, end, now)

@@ -77,6 +77,7 @@ def front(
             access=Access(tokens),
             ingest=ingest,
             fleet=directory,
+            desk=directory,
             query=made.query,
             metrics=metrics,
             ready=lambda: made.is_ready,
