@@ -15,7 +15,7 @@ from flopwatch_collector.bookkeeping.window import Computed
 from flopwatch_collector.compute.buckets import LEDGER_COLUMNS, WINDOW_SECONDS, empty_rows
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.ledger import joined
-from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, empty_rollup
+from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, completed, empty_rollup
 from flopwatch_collector.model import Columns
 from flopwatch_collector.store.port import Control, RollupKind, Store
 
@@ -210,6 +210,7 @@ class History:
             pieces = self._closing.pieces("job1h", "job5m", start, end)
         parts = [self._read(kind, first, last, jobs) for kind, first, last in pieces]
         tables = [part for part in parts if "job" in part] or [empty_rollup()]
+        tables = [completed(part) for part in tables]
         return {name: np.concatenate([part[name] for part in tables]) for name in ROLLUP_COLUMNS}
 
     def _read(self, kind: RollupKind, start: float, end: float, jobs: list[int] | None) -> Columns:

@@ -7,7 +7,7 @@ import numpy as np
 
 from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.bookkeeping.memo import Memos
-from flopwatch_collector.compute import hang
+from flopwatch_collector.compute import hang, progress
 from flopwatch_collector.compute.buckets import empty_rows
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
@@ -133,7 +133,8 @@ class Windows:
         wanted = sorted(job for job in jobs if job in state.jobs)
         if not wanted:
             return {}
-        start, end = span[0] - STEP_LOOK_SECONDS, min(now, span[1] + STEP_LOOK_SECONDS) + 0.001
+        reach = STEP_LOOK_SECONDS + progress.GAP_LOOK_SECONDS
+        start, end = span[0] - reach, min(now, span[1] + STEP_LOOK_SECONDS) + 0.001
         steps = self._store.steps(start, end, jobs=wanted)
         phases = self._store.phases(start, end, jobs=wanted)
         by_job: dict[int, list[Launch]] = {}
@@ -145,7 +146,8 @@ class Windows:
         for job in wanted:
             begins = [before[job].first_step_seconds, *(each.begin_seconds for each in by_job.get(job, ()))]
             began = min((time for time in begins if time is not None), default=np.inf)
-            if began < start and not (own[job]["ts"] <= span[0]).any():
+            near = (own[job]["ts"] > span[0] - STEP_LOOK_SECONDS) & (own[job]["ts"] <= span[0])
+            if began < start and not near.any():
                 silent.append(job)
         for job, rows in self._last_before(silent, start).items():
             own[job] = _joined(rows, own[job])
@@ -164,7 +166,7 @@ class Windows:
             found = self._store.steps(start - back, start, jobs=asked)
             for job in np.unique(found["job"]).astype(np.int64).tolist():
                 rows = take(found, found["job"] == job)
-                result[job] = take(rows, rows["ts"] >= rows["ts"].max() - STEP_LOOK_SECONDS)
+                result[job] = take(rows, rows["ts"] >= rows["ts"].max() - progress.GAP_LOOK_SECONDS)
         return result
 
     def basis(self, state: FleetState, job: int) -> JobBasis:

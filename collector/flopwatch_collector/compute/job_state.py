@@ -63,17 +63,27 @@ def silences(timeline: JobTimeline, end: float) -> tuple[Silence, ...]:
             continue
         reached = np.maximum.accumulate(ends)
         following = np.concatenate((begins[1:], [until]))
-        result += [
-            Silence(
-                job=timeline.job,
-                start_seconds=float(reached[index]),
-                end_seconds=float(following[index]),
-                threshold_seconds=timeline.hang_threshold_seconds,
-                source_node=_last_node(ends, nodes, reached[index]),
-            )
-            for index in np.flatnonzero(following - reached > timeline.hang_threshold_seconds)
-        ]
+        for index in np.flatnonzero(following - reached > progress.MINIMUM_HANG_SECONDS):
+            threshold = _threshold(timeline, session, float(reached[index]))
+            if following[index] - reached[index] > threshold:
+                result.append(
+                    Silence(
+                        job=timeline.job,
+                        start_seconds=float(reached[index]),
+                        end_seconds=float(following[index]),
+                        threshold_seconds=threshold,
+                        source_node=_last_node(ends, nodes, reached[index]),
+                    )
+                )
     return tuple(result)
+
+
+def _threshold(timeline: JobTimeline, session: Session, since: float) -> float:
+    """How long a session may be silent from then on, by the gaps between its reports until then."""
+    own = timeline.steps["ts"][timeline.steps["session"] == session.number]
+    near = own[(own > since - progress.GAP_LOOK_SECONDS) & (own <= since)]
+    gap = progress.report_gap_seconds(near, np.ones(near.size, dtype=np.bool_))
+    return progress.hang_threshold_seconds(gap)
 
 
 def _last_node(ends: Floats, nodes: Floats, until: float) -> int | None:

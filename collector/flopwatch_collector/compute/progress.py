@@ -7,6 +7,8 @@ MINIMUM_HANG_SECONDS = 120.0
 USUAL_HANG_SECONDS = 600.0
 STARTUP_CEILING_SECONDS = 7200.0
 """Longest time before the first step, and longest evaluation, that counts as such."""
+GAP_LOOK_SECONDS = 7200.0
+"""A silence is measured by the gaps of so long before it: whoever looks later, or at another stretch, sees the same."""
 FLUSH_SECONDS = 15.0
 """What a report may be late by buffering before it is called overdue, at least."""
 
