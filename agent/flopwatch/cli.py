@@ -30,6 +30,10 @@ COMMANDS = {
     "doctor": Command("flopwatch_agent.doctor", "what can be read on this node, what cannot, and why"),
     "logs": Command("flopwatch_agent.log_check", "logs check FILE: what the log reader makes of a file"),
     "mfu": Command("flopwatch.calculator", "MFU from model, GPU, batch and step time, with its arithmetic"),
+    "job": Command(
+        "flopwatch.job_command", "job set|unset|show JOB: declare facts of a job, show what was found"
+    ),
+    "tail": Command("flopwatch_agent.tail", "tail FILE: hand a log to the agent as the job's own user"),
     "token": Command("flopwatch_collector.token_command", "create, list and revoke access tokens", True),
     "alerts": Command(
         "flopwatch_collector.alerts_command", "alerts test: send a test alert through the channels", True

@@ -41,7 +41,7 @@ class ConfigReader:
         if job.declared_parameters is not None and "parameters" not in done:
             done.add("parameters")
             count = job.declared_parameters
-            found.append(RunFacts(source="file", origin="FLOPWATCH_PARAMETERS", parameter_count=count))
+            found.append(RunFacts(source="declared", origin="FLOPWATCH_PARAMETERS", parameter_count=count))
         return tuple(item for item in found if item is not None)
 
     def findings(self, job: ObservedJob) -> tuple[Finding, ...]:
@@ -64,7 +64,7 @@ class ConfigReader:
             why = UNUSABLE.format(why=str(error)[:200])
             self._findings.append(Finding(job=job.sighting.ref, code="bad_declaration", text=why))
             return None
-        return RunFacts(source="file", origin=origin, shape=shape)
+        return RunFacts(source="declared", origin=origin, shape=shape)
 
     def _shape(self, job: ObservedJob, path: str) -> dict[str, Any] | None:
         try:
