@@ -17,6 +17,7 @@ from flopwatch_collector.compute.ledger import account, run_until, silences_with
 from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
 from flopwatch_collector.compute.rollup import SAMPLED, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
+from flopwatch_collector.compute.throttle import THROTTLE_SAMPLES, throttling
 from flopwatch_collector.compute.timeline import JobTimeline, timeline_after
 from flopwatch_collector.model import Columns, FleetState, JobRecord, Launch, LeaseRecord
 from flopwatch_collector.store.port import Control, Store
@@ -26,7 +27,7 @@ STEP_LOOK_SECONDS = 7200.0
 FAR_SECONDS = 14 * 86_400.0
 SAMPLE_COLUMNS = tuple(
     name
-    for name in dict.fromkeys((*STATE_SAMPLES, *hang.EVIDENCE_SAMPLES, *SAMPLED))
+    for name in dict.fromkeys((*STATE_SAMPLES, *hang.EVIDENCE_SAMPLES, *SAMPLED, *THROTTLE_SAMPLES))
     if name not in {"ts", "gpu"}
 )
 LONGEST_INTERVAL_SECONDS = 900.0
@@ -89,6 +90,7 @@ class Windows:
         ahead = STALE_INTERVALS * max(longest, LONGEST_INTERVAL_SECONDS if now - end > 3600.0 else longest)
         read = (start - margin, min(now, end + ahead) + 0.002)
         samples = self._store.gpu_samples(*read, SAMPLE_COLUMNS)
+        slowed = throttling(samples, now)
         bases = {job: self.basis(state, job) for job in lines}
         inputs = LedgerInputs(
             now=now,
@@ -100,7 +102,12 @@ class Windows:
             samples=samples,
             events=self._declarations.before(end, now),
             newest_seconds=_newest(state),
-            work={job: JobWork(useful_seconds=useful_seconds(lines[job].steps, bases[job])) for job in lines},
+            work={
+                job: JobWork(
+                    useful_seconds=useful_seconds(lines[job].steps, bases[job]), throttling=slowed.get(job)
+                )
+                for job in lines
+            },
             policy=self._policy,
         )
         return self._with_evidence(inputs, span, read), bases

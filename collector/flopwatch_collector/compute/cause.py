@@ -76,7 +76,7 @@ def _from_ledger(totals: dict[int, int], signals: Signals, slow: str | None) -> 
     if best is None:
         return None
     _, amount, bucket = best
-    code, severity = CODES[bucket]
+    code, severity = CODES["STRAGGLER" if bucket == "THROTTLE" and slow else bucket]
     values: dict[str, Any] = {"ratio": amount / capacity}
     if signals.gpus:
         values["hours"] = amount / HOUR_MILLISECONDS / signals.gpus

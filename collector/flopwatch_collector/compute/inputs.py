@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch_collector.compute.throttle import Throttling
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, Gpu, JobRecord, LeaseRecord, Node
 
@@ -24,6 +25,7 @@ class JobWork:
     useful_seconds: npt.NDArray[np.float64] | None = None
     straggler_seconds: float | None = None
     """Usual time of one step while a straggler is confirmed."""
+    throttling: Throttling | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

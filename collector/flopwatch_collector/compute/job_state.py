@@ -11,9 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from flopwatch_collector.compute import progress
-from flopwatch_collector.compute.buckets import CODE, REASON_CODE, REASONS, distinct, milliseconds
+from flopwatch_collector.compute.buckets import (
+    CODE,
+    REASON_CODE,
+    REASONS,
+    WINDOW_SECONDS,
+    distinct,
+    milliseconds,
+)
 from flopwatch_collector.compute.inputs import JobWork
 from flopwatch_collector.compute.sessions import Session
+from flopwatch_collector.compute.throttle import Throttling
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import PHASE_KINDS
 
@@ -150,7 +158,7 @@ def stretches(
     layers = [
         *_base(timeline, until),
         *_pending(timeline, until),
-        *_step_layers(timeline, work.straggler_seconds),
+        *_step_layers(timeline, work),
         *_phase_layers(timeline, until),
         *[_one(s.start_seconds, s.end_seconds, _silent(outcome)) for s, outcome in outcomes],
         *_lost_layers(timeline, until, {silence.start_seconds for silence, _ in outcomes}),
@@ -214,16 +222,29 @@ def _pending(timeline: JobTimeline, end: float) -> list[_Layer]:
     return [_one(last, end, kind_of("BUSY_OPAQUE", "report_pending"))]
 
 
-def _step_layers(timeline: JobTimeline, straggler_seconds: float | None) -> list[_Layer]:
+def _step_layers(timeline: JobTimeline, work: JobWork) -> list[_Layer]:
     steps = timeline.steps
     begin, end = steps["begin"], steps["ts"]
     layers: list[_Layer] = [(begin, end, kind_of("STEP"))]
-    if straggler_seconds is not None:
-        usual = straggler_seconds * steps["steps_covered"]
+    if work.straggler_seconds is not None:
+        usual = work.straggler_seconds * steps["steps_covered"]
         layers.append((np.minimum(begin + usual, end), end, kind_of("STRAGGLER")))
+    elif work.throttling is not None:
+        layers.append(_throttled(begin, end, work.throttling))
     waited = np.clip(np.nan_to_num(steps["data_wait_seconds"]), 0.0, end - begin)
     layers.append((begin, begin + waited, kind_of("DATA_WAIT")))
     return layers
+
+
+def _throttled(begin: Floats, end: Floats, found: Throttling) -> _Layer:
+    """The last part of every step, or of what lies of it in a window, as long as throttling took of it."""
+    starts = found.window * float(WINDOW_SECONDS)
+    first = np.searchsorted(starts + WINDOW_SECONDS, begin, side="right")
+    count = np.maximum(np.searchsorted(starts, end, side="left") - first, 0)
+    row = np.repeat(np.arange(begin.size), count)
+    at = np.repeat(first, count) + np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    since, until = np.maximum(begin[row], starts[at]), np.minimum(end[row], starts[at] + WINDOW_SECONDS)
+    return until - found.share[at] * (until - since), until, kind_of("THROTTLE")
 
 
 _PHASES = (

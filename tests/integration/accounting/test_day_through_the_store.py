@@ -9,6 +9,7 @@ from tests.integration.accounting.books import PRICES, Books, GivenFleet
 from tests.unit.collector.compute.ledger_scene import Scene
 from tests.unit.collector.compute.worked_day import DAY, worked_day
 
+from flopwatch_collector.bookkeeping.window import Windows
 from flopwatch_collector.compute.buckets import BUCKETS
 from flopwatch_collector.model import Columns, Node
 
@@ -174,3 +175,18 @@ def test_the_same_range_by_hour_and_by_five_minutes_has_the_same_sums(books):
     assert np.nansum(coarse["steps"]) == pytest.approx(540 + 540 + 400 + 200)
     for name in ("steps", "gpu_seconds", "step_seconds", "kernel_active_ratio_sum"):
         assert np.nansum(coarse[name]) == pytest.approx(np.nansum(fine[name]))
+
+
+def test_the_windows_of_a_day_read_one_by_one_are_those_read_at_once(books):
+    put_between(books, -1.0, DAY)
+    books.settle(BASE + DAY + 1200.0)
+    windows, state, now = Windows(books.store, books.control), books.fleet.state(), BASE + DAY + 1200.0
+
+    whole = windows.compute(state, BASE + 10_800.0, BASE + 18_000.0, now).ledger
+    parts = [
+        windows.compute(state, BASE + start, BASE + start + 300.0, now).ledger
+        for start in range(10_800, 18_000, 300)
+    ]
+
+    joined = {name: np.concatenate([part[name] for part in parts]).tolist() for name in whole}
+    assert joined == {name: values.tolist() for name, values in whole.items()}

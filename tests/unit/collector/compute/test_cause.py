@@ -64,3 +64,11 @@ def test_one_node_with_a_clearly_slower_clock_is_the_straggler():
 )
 def test_without_clear_evidence_no_node_is_named(clocks):
     assert slow_node(nodes(*clocks)) is None
+
+
+def test_throttling_of_one_slow_node_is_a_straggler_by_name():
+    signals = Signals(gpus=8, nodes=nodes(1.75e9, 1.75e9, 1.14e9, 1.75e9))
+
+    found = likely_cause(rows(STEP=65, THROTTLE=35), signals)
+
+    assert (found.code, found.values["node"]) == ("straggler", "n2")
