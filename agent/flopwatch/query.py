@@ -250,6 +250,8 @@ class Fleet:
     top_jobs: tuple[JobRow, ...]
     """Jobs that wasted most today, most first."""
     alerts: tuple[AlertRow, ...]
+    mfu_by_money_ratio: float | None = None
+    """The same mean as the tile's, every job weighted by what its GPU time cost; ``None`` without a price."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -53,7 +53,10 @@ def doubts(basis: JobBasis, figure: MfuFigure, hardware: Hardware) -> tuple[Find
         if _stands(finding, value * scale)
     ]
     above = _above_activity(basis.devices, hardware, scale)
-    return (*found[:1], above, *found[1:]) if above and found else (*found, *((above,) if above else ()))
+    impossible = [each for each in found if each.code == "above_peak"] + (
+        [above] if above is not None else []
+    )
+    return (*impossible, *(each for each in found if each.code != "above_peak"))
 
 
 def _reports(run: Run, figure: MfuFigure) -> bool:

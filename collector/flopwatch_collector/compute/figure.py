@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flopwatch.mfu import hardware_estimate
+from flopwatch.mfu import HardwareEstimate, fleet_ratio, hardware_estimate
 from flopwatch.query import MfuFigure, Term
 from flopwatch_collector.compute.devices import Devices
 from flopwatch_collector.compute.layout import take
@@ -139,34 +139,43 @@ def estimated(
     """
     if figure.reason not in ("waiting", "no_steps") or tensor_clock_hertz is None or not tensor_active_ratio:
         return figure
-    estimates = [
-        (
-            hardware_estimate(
-                kind,
-                tensor_active_ratio=tensor_active_ratio,
-                sm_clock_hertz=tensor_clock_hertz / tensor_active_ratio,
-                max_sm_clock_hertz=max_sm_clock_hertz,
-            ),
-            count * (kind.peak_flops(devices.dtype or "bf16") or 0.0),
-        )
-        for kind, count in devices.kinds
-    ]
-    known = [(found, weight) for found, weight in estimates if found is not None]
-    total = sum(weight for _, weight in known)
-    if len(known) < len(estimates) or total <= 0:
+    found = _estimate(
+        devices, tensor_active_ratio, tensor_clock_hertz / tensor_active_ratio, max_sm_clock_hertz
+    )
+    if found is None:
         return figure
-    bound = any(found.clock_basis == "max_clock" for found, _ in known)
-    ratio = sum(found.ratio * weight for found, weight in known) / total
     return replace(
         figure,
-        value_ratio=ratio,
+        value_ratio=found.ratio,
         basis="hardware",
         convention="hardware",
-        clock_basis="max_clock" if bound else "peak_clock",
+        clock_basis=found.clock_basis,
         tensor_active_ratio=tensor_active_ratio,
         sm_clock_hertz=tensor_clock_hertz / tensor_active_ratio,
-        clock_hertz=tensor_clock_hertz / ratio,
+        clock_hertz=tensor_clock_hertz / found.ratio,
     )
+
+
+def _estimate(
+    devices: Devices, active: float, sm_clock_hertz: float, max_sm_clock_hertz: float | None
+) -> HardwareEstimate | None:
+    """The estimate over all models of GPU, weighted by their peaks; None when one of them has none."""
+    pairs = []
+    for kind, count in devices.kinds:
+        found = hardware_estimate(
+            kind,
+            tensor_active_ratio=active,
+            sm_clock_hertz=sm_clock_hertz,
+            max_sm_clock_hertz=max_sm_clock_hertz,
+        )
+        if found is None:
+            return None
+        pairs.append((found, count * (kind.peak_flops(devices.dtype or "bf16") or 0.0)))
+    ratio = fleet_ratio((found.ratio, weight) for found, weight in pairs)
+    if not ratio:
+        return None
+    is_bound = any(found.clock_basis == "max_clock" for found, _ in pairs)
+    return HardwareEstimate(ratio=ratio, clock_basis="max_clock" if is_bound else "peak_clock")
 
 
 def _estimate_terms(figure: MfuFigure) -> tuple[Term, ...]:
@@ -188,47 +197,32 @@ def arithmetic(figure: MfuFigure) -> tuple[Term, ...]:
         return _estimate_terms(figure)
     gpus = GPUS_WORDS.get(figure.gpus_basis or "", "unknown")
     count = figure.gpus if figure.gpus_mean is None else figure.gpus_mean
-    terms = [
-        Term(
-            symbol="F",
-            meaning=f"FLOPs per token, {figure.convention}",
-            value=figure.flops_per_token,
-            unit="FLOP",
-        ),
-        Term(symbol="T", meaning="tokens per second", value=figure.tokens_per_second, unit="1/s"),
-        Term(symbol="G", meaning=f"GPUs ({gpus})", value=count, unit=""),
-        Term(
-            symbol="P",
-            meaning=f"dense peak, {figure.dtype or 'unknown'}",
-            value=figure.peak_flops,
-            unit="FLOP/s",
-        ),
-        Term(symbol="MFU", meaning="F x T / (G x P)", value=figure.measured_ratio, unit="ratio"),
-    ]
+    peak = f"dense peak, {figure.dtype or 'unknown'}"
+    return (
+        _term("F", f"FLOPs per token, {figure.convention}", figure.flops_per_token, "FLOP"),
+        _term("T", "tokens per second", figure.tokens_per_second, "1/s"),
+        _term("G", f"GPUs ({gpus})", count, ""),
+        _term("P", peak, figure.peak_flops, "FLOP/s"),
+        _term("MFU", "F x T / (G x P)", figure.value_ratio, "ratio"),
+        *_other_terms(figure),
+    )
+
+
+def _term(symbol: str, meaning: str, value: float | None, unit: str) -> Term:
+    return Term(symbol=symbol, meaning=meaning, value=value, unit=unit)
+
+
+def _other_terms(figure: MfuFigure) -> list[Term]:
+    """The same run by PaLM's convention, and against the peak of its own narrower number format."""
+    terms, own = [], figure.run_dtype
     if figure.palm_ratio is not None:
         terms += [
-            Term(
-                symbol="F_palm",
-                meaning="FLOPs per token, palm",
-                value=figure.palm_flops_per_token,
-                unit="FLOP",
-            ),
-            Term(symbol="MFU_palm", meaning="F_palm x T / (G x P)", value=figure.palm_ratio, unit="ratio"),
+            _term("F_palm", "FLOPs per token, palm", figure.palm_flops_per_token, "FLOP"),
+            _term("MFU_palm", "F_palm x T / (G x P)", figure.palm_ratio, "ratio"),
         ]
     if figure.run_dtype_ratio is not None:
-        own = figure.run_dtype
         terms += [
-            Term(
-                symbol=f"P_{own}",
-                meaning=f"dense peak, {own}",
-                value=figure.run_dtype_peak_flops,
-                unit="FLOP/s",
-            ),
-            Term(
-                symbol=f"MFU_{own}",
-                meaning=f"F x T / (G x P_{own})",
-                value=figure.run_dtype_ratio,
-                unit="ratio",
-            ),
+            _term(f"P_{own}", f"dense peak, {own}", figure.run_dtype_peak_flops, "FLOP/s"),
+            _term(f"MFU_{own}", f"F x T / (G x P_{own})", figure.run_dtype_ratio, "ratio"),
         ]
-    return tuple(terms)
+    return terms

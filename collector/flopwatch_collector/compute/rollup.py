@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch.mfu import fleet_ratio as weighted
 from flopwatch_collector.compute import mfu
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.classes import is_leased
@@ -99,6 +100,20 @@ def mean(rows: Columns, name: str) -> float | None:
 def fleet_ratio(rows: Columns) -> float | None:
     """Fleet training MFU: kept FLOPs over what the leased GPUs of jobs with an MFU could have done."""
     return mfu.wall_ratio(rows)
+
+
+def money_ratio(rows: Columns, price_per_gpu_hour: float | None) -> float | None:
+    """Fleet training MFU with every job's own weighted by what its leased GPU time cost; None without a price."""
+    if price_per_gpu_hour is None:
+        return None
+    parts = []
+    for number in np.unique(rows["job"]):
+        known = (rows["job"] == number) & np.isfinite(rows["leased_peak_flop_seconds"])
+        own = {name: values[known] for name, values in rows.items()}
+        ratio = mfu.wall_ratio(own)
+        if ratio is not None:
+            parts.append((ratio, float(np.nansum(own["gpu_seconds"])) / 3600.0 * price_per_gpu_hour))
+    return weighted(parts)
 
 
 def coverage(rows: Columns) -> float | None:

@@ -47,14 +47,13 @@ def fleet_of(
     ledger = ledger_of(sources, today, moment)
     found = present.jobs(moment, jobs.within(moment))
     made = jobs.tables(sources, moment, found, today.rows)
-    rolled = rollups.joined(made.rollups)
     shown_days = (*past[:-1], _today(past[-1], ledger))
     state = verdict_of(sources, shown_days)
-    wasting = most_wasteful(made, found)
-    rows = [jobs.job_row(sources, moment, found[number], made) for number in wasting]
-    course = series.fleet_series(sources, moment, found, rolled)
+    rows = [jobs.job_row(sources, moment, found[number], made) for number in most_wasteful(made, found)]
+    course = series.fleet_series(sources, moment, found, rollups.joined(made.rollups))
     active = alerts.in_cluster(sources.alerts.active(), moment.asked.cluster)
     recent = _recent(sources, moment, found)
+    told = rollups.comparable(rollups.told_only(recent, found))
     target = target_ratio(sources, found)
     hourly = _hourly_waste(today)
     return Fleet(
@@ -66,7 +65,7 @@ def fleet_of(
             reference=state.line_ratio,
             spark=tuple(day.billable_ratio for day in shown_days[-SPARK_DAYS:]),
         ),
-        mfu=Tile(value=_told_mfu(recent, found), reference=target, spark=_spark(course.columns["mfu"])),
+        mfu=Tile(value=rollup.fleet_ratio(told), reference=target, spark=_spark(course.columns["mfu"])),
         mfu_coverage_ratio=rollup.coverage(recent),
         waste=_waste_tile(today, ledger, hourly),
         waste_money=_money_tile(sources, today, ledger, hourly),
@@ -78,6 +77,7 @@ def fleet_of(
         mfu_target_ratio=target,
         top_jobs=tuple(rows),
         alerts=active,
+        mfu_by_money_ratio=rollup.money_ratio(told, sources.price),
     )
 
 
@@ -151,11 +151,6 @@ def _recent(sources: Sources, moment: Moment, found: Mapping[int, JobNow]) -> Co
     start = (moment.now - TILE_SECONDS) // 300.0 * 300.0
     rows = sources.accounting.job_rollups(start, moment.now)
     return take(rows, np.isin(rows["job"], np.array(running, dtype=np.int64)))
-
-
-def _told_mfu(recent: Columns, found: Mapping[int, JobNow]) -> float | None:
-    """Fleet training MFU of the time in which most runs have told their steps."""
-    return rollup.fleet_ratio(rollups.comparable(rollups.told_only(recent, found)))
 
 
 def _spark(values: tuple[float | None, ...]) -> tuple[float | None, ...]:

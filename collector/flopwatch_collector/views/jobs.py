@@ -87,43 +87,35 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
     """One row."""
     record = job.record
     rolled, ledger = made.rollups.get(record.number), made.ledger.get(record.number)
-    target = target_of(record, job.kind, sources.settings.targets)
+    wanted = target_of(record, job.kind, sources.settings.targets)
     newest = evidence.newest(job, rolled, moment.now)
     figure = evidence.figure_of(job, moment.state, newest)
+    last_step, last_step_seconds = job.last_step or (None, None)
     waste, classes = _waste(ledger)
     return JobRow(
-        job_id=record.job_id,
-        name=record.name,
-        cluster=record.cluster,
-        user=record.user,
-        account=record.account,
-        kind=job.kind,
-        state=state_of(job),
-        scheduler=record.scheduler,
-        scheduler_job_id=record.scheduler_job_id,
+        job_id=record.job_id, name=record.name, cluster=record.cluster, user=record.user, account=record.account,
+        kind=job.kind, state=state_of(job), scheduler=record.scheduler, scheduler_job_id=record.scheduler_job_id,
         waiting_for=waiting_for(job),
-        gpus=job.figure.gpus,
-        gpus_basis=job.figure.gpus_basis,
-        gpus_observed=job.figure.gpus_observed,
+        gpus=figure.gpus, gpus_basis=figure.gpus_basis, gpus_observed=figure.gpus_observed,
         nodes=len({part.node for part in record.parts}),
-        gpu_model=job.figure.gpu_model,
+        gpu_model=figure.gpu_model,
         mfu=figure,
         wall_mfu_ratio=_wall(job, rolled),
-        target=target,
+        target=wanted,
         kernel_active_ratio=evidence.mean_of(newest, "kernel_active_ratio"),
         tensor_active_ratio=evidence.mean_of(newest, "tensor_active_ratio"),
         trend=rollups.trend(rolled, moment.start, moment.now) if rolled else (),
         start_seconds=record.start_seconds,
         end_seconds=record.end_seconds,
-        last_step=job.last_step[0] if job.last_step else None,
-        last_step_seconds=job.last_step[1] if job.last_step else None,
+        last_step=last_step,
+        last_step_seconds=last_step_seconds,
         waste_gpu_milliseconds=waste,
         waste_money=money_of(waste, sources.price),
         waste_by_class=classes,
-        cause=_cause(job, target.ratio, ledger, made.nodes.get(record.number, ())),
+        cause=_cause(job, wanted.ratio, ledger, made.nodes.get(record.number, ())),
         findings=len(record.findings) + len(evidence.doubts_of(job, newest)),
         trainer=job.basis.run.trainer,
-    )
+    )  # fmt: skip
 
 
 def _wall(job: JobNow, rolled: Columns | None) -> float | None:

@@ -49,11 +49,14 @@ def _mfu(fleet: Fleet, view: View) -> Component:
     convention = _conventions(fleet, view)
     coverage = wording.percent(fleet.mfu_coverage_ratio, 0)
     wanted = tile.reference
+    hint = view.t("tile.mfu_hint", convention=convention, coverage=coverage)
+    if fleet.mfu_by_money_ratio is not None:
+        hint += f" · {view.t('tile.mfu_money', value=wording.percent(fleet.mfu_by_money_ratio))}"
     text = TileText(
         title=view.t("tile.mfu"),
         value=_percent_number(tile.value),
         unit=_unit(tile.value),
-        hint=view.t("tile.mfu_hint", convention=convention, coverage=coverage),
+        hint=hint,
         left=view.t("tile.coverage", convention=convention, coverage=coverage),
         right=view.t("tile.no_target")
         if wanted is None
@@ -66,7 +69,8 @@ def _mfu(fleet: Fleet, view: View) -> Component:
 
 def _conventions(fleet: Fleet, view: View) -> str:
     """The convention of the jobs shown; the product's default where none is."""
-    names = {job.mfu.convention for job in fleet.top_jobs} or {"causal"}
+    measured = (job.mfu for job in fleet.top_jobs if job.mfu.measured_ratio is not None)
+    names = {figure.convention for figure in measured} or {"causal"}
     return ", ".join(phrases.convention(name, view) for name in sorted(names))
 
 
