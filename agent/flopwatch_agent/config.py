@@ -50,6 +50,8 @@ class AgentSettings:
     """Unix socket that ``StepReporter`` sends to; the word ``off`` for none."""
     log_globs: tuple[str, ...] = ()
     """Log files to follow beside those found by themselves, such as ``/scratch/*/train.log``."""
+    log_format: tuple[Any, ...] = ()
+    """Step lines of in-house trainers: tables with ``name``, ``expression``, ``units`` and ``literal``."""
     gpm: bool = True
     """Whether to read GPM (tensor, SM and memory activity) where the GPU has it."""
     proc_root: Path = Path("/proc")

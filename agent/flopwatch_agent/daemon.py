@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import functools
 import logging
 import os
 import time
@@ -17,6 +18,7 @@ from flopwatch_agent.config import AgentSettings, data_folder, socket_path
 from flopwatch_agent.configured_logs import ConfiguredLogs
 from flopwatch_agent.job_watch import Files, GpuView, JobWatch, Taken
 from flopwatch_agent.log_finder import LogFinder
+from flopwatch_agent.log_formats import log_formats
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.node_identity import boot_id, machine_id
 from flopwatch_agent.poller import Poller
@@ -34,6 +36,7 @@ from flopwatch_agent.sources.steps import StepsSource
 from flopwatch_agent.spool import Spool
 from flopwatch_agent.sysfs import KernelTree
 from flopwatch_agent.trainers.reader import LogReader
+from flopwatch_agent.trainers.userformat import UserFormat
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class Daemon:
         proc, self._sys = KernelTree(settings.proc_root), KernelTree(settings.sys_root)
         boot = boot_id(proc)
         folder = data_folder(settings, environ)
+        self._formats = log_formats(settings.log_format)
         self._lock_file = locked(folder)
         self._queue = queue(settings, folder)
         self._gpu = GpuSource(interval_seconds=settings.interval_seconds, gpm=settings.gpm)
@@ -260,7 +264,7 @@ class Daemon:
         self._steps = StepsSource(
             finder=finder,
             positions=positions,
-            new_reader=new_reader,
+            new_reader=functools.partial(new_reader, self._formats),
             node=self._settings.node_name,
         )
         view = GpuView(
@@ -291,9 +295,9 @@ class Daemon:
         return closed
 
 
-def new_reader() -> LogReader:
+def new_reader(formats: tuple[UserFormat, ...]) -> LogReader:
     """A reader for a log whose times without a zone are of this node's clock."""
-    return LogReader(utc_offset_seconds=float(time.localtime().tm_gmtoff))
+    return LogReader(utc_offset_seconds=float(time.localtime().tm_gmtoff), user_formats=formats)
 
 
 def queue(settings: AgentSettings, folder: Path) -> Queue | None:

@@ -78,7 +78,7 @@ def read_file(path: Path, *, kind: str = "auto", form: UserFormat | None = None)
         OSError: it cannot be read.
     """
     chosen = _KIND_OF_SUFFIX.get(path.suffix, "auto") if kind == "auto" else kind
-    reader = LogReader(kind=chosen, user_format=form)
+    reader = LogReader(kind=chosen, user_formats=() if form is None else (form,))
     with path.open("rb") as file:
         while data := file.read(CHUNK_BYTES):
             reader.feed(data, None)

@@ -3,11 +3,12 @@
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from flopwatch.wire import JobKind, Phase, PhaseKind, RunFacts, StepRecord
+from flopwatch.wire import JobKind, Phase, PhaseKind, RunFacts, SourceKind, StepBasis, StepRecord
 
 CLAIMS = ("job", "job_id", "uid", "pid", "user")
 """What a message may say of its sender and the kernel knows better."""
@@ -16,6 +17,7 @@ RUN_WHOLE = (
     "parameter_count", "world_size", "global_batch_size", "sequence_length", "tokens_per_step", "tensor_parallel",
     "pipeline_parallel", "context_parallel", "expert_parallel", "data_parallel",
 )  # fmt: skip
+LOG_ID = re.compile(r"file:[0-9a-f]{24}")
 MAX_TEXT = 128
 MAX_WHOLE = 1 << 60
 
@@ -60,6 +62,9 @@ def understood(body: bytes, job: str, source_id: str) -> SdkMessage:
         raise MessageError("not a JSON object")
     claims = sum(key in message for key in CLAIMS)
     readers = {"step": _step, "phase": _phase, "run": _run}
+    log_id = text(message, "log_id")
+    if is_of_a_log(message) and log_id is not None and LOG_ID.fullmatch(log_id):
+        source_id = log_id
     event = message.get("event")
     if not isinstance(event, str) or event not in readers:
         raise MessageError(f"event is not one of {', '.join(readers)}")
@@ -74,7 +79,7 @@ def _step(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:
     loss = message.get("loss")
     record = StepRecord(
         job=job,
-        source="sdk",
+        source=source_of(message),
         source_id=source_id,
         step=step,
         end_time_seconds=end,
@@ -82,6 +87,7 @@ def _step(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:
         steps_covered=max(1, whole(message, "steps_covered") or 1),
         resolution_seconds=1e-6,
         rank=whole(message, "rank"),
+        session=_session(message),
         tokens=whole(message, "tokens"),
         padded_tokens=whole(message, "padded_tokens"),
         sum_squared_document_tokens=real(message, "sum_squared_document_tokens"),
@@ -91,9 +97,26 @@ def _step(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:
         why_not_steady="declared by the script" if message.get("steady") is False else None,
         data_wait_seconds=real(message, "data_wait_seconds"),
     )
+    if is_of_a_log(message):
+        record = _as_logged(record, message)
     if record.seconds is None:
         record = dataclasses.replace(record, basis="none", resolution_seconds=None)
     return SdkMessage(step=record, unsent_steps=whole(message, "unsent_steps") or 0)
+
+
+def _as_logged(record: StepRecord, message: Mapping[str, Any]) -> StepRecord:
+    """The record with what a log reader knows of its time and the SDK does not need to say."""
+    told = message.get("basis")
+    basis: StepBasis = next((item for item in get_args(StepBasis) if item == told), "none")
+    why = text(message, "why_not_steady")
+    return dataclasses.replace(
+        record,
+        basis=basis,
+        resolution_seconds=real(message, "resolution_seconds"),
+        why_not_steady=None if record.steady else why or "as the log's reader says",
+        reported_flops_per_gpu=real(message, "reported_flops_per_gpu"),
+        reported_mfu_ratio=real(message, "reported_mfu_ratio"),
+    )
 
 
 def _phase(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:
@@ -108,8 +131,9 @@ def _phase(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:
         kind=known,
         begin_seconds=begin,
         end_seconds=real(message, "end_seconds"),
-        source="sdk",
+        source=source_of(message),
         source_id=source_id,
+        session=_session(message),
         step=whole(message, "step"),
         blocking=message.get("blocking") is not False,
         committed=committed if isinstance(committed, bool) else None,
@@ -122,13 +146,15 @@ def _run(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:  #
     kind: JobKind | None = next((item for item in get_args(JobKind) if item == message.get("kind")), None)
     texts = {key: text(message, key) for key in RUN_TEXT}
     wholes = {key: whole(message, key) or None for key in RUN_WHOLE}
+    logged = is_of_a_log(message)
     run = RunFacts(
-        source="sdk",
-        origin="SDK",
+        source=source_of(message),
+        origin=text(message, "origin") or "log" if logged else "SDK",
+        session=_session(message),
         shape=shape if isinstance(shape, dict) else None,
         parameter_count_includes_embeddings=message.get("parameter_count_includes_embeddings") is not False,
         flops_per_token=real(message, "flops_per_token"),
-        dtype_basis="declared" if texts["dtype"] else None,
+        dtype_basis=("log" if logged else "declared") if texts["dtype"] else None,
         kind=kind or "unknown",
         **texts,  # type: ignore[arg-type]  # text fields by name
         **wholes,  # type: ignore[arg-type]  # whole fields by name
@@ -139,7 +165,22 @@ def _run(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:  #
         mfu_target_ratio=target if target is not None and 0.0 < target <= 1.0 else None,
         kind=kind,
     )
-    return SdkMessage(run=run, words=words)
+    return SdkMessage(run=run, words=None if logged else words)
+
+
+def source_of(message: Mapping[str, Any]) -> SourceKind:
+    """The SDK, or the log that ``flopwatch tail`` reads: a message may say that it is less than the SDK's."""
+    return "log" if is_of_a_log(message) else "sdk"
+
+
+def is_of_a_log(message: Mapping[str, Any]) -> bool:
+    """Whether ``flopwatch tail`` sent the message."""
+    return message.get("source") == "log"
+
+
+def _session(message: Mapping[str, Any]) -> int:
+    """The launch within the log; a script is one launch."""
+    return (whole(message, "session") or 0) if is_of_a_log(message) else 0
 
 
 def whole(message: Mapping[str, Any], key: str) -> int | None:

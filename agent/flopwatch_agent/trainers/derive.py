@@ -237,7 +237,6 @@ def run_facts(
         source="log",
         origin=origin or "log",
         trainer=family,
-        shape=complete_shape(facts),
         parameter_count=parameter_count(facts),
         flops_per_token=float(flops) if isinstance(flops, int | float) else None,
         world_size=world_size(facts),

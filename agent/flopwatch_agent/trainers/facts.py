@@ -1,5 +1,6 @@
 """Collects what a log says of its run: shape, batch, precision, parallel sizes."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from flopwatch_agent.trainers.numbers import parse_number
 Fact = int | float | str | bool
 
 _MAX_BLOCK_LINES = 4_000
+_MAX_ARGUMENTS = 1 << 16
 _TOLERATED_LINES = 2
 """So many lines of other writers may stand inside a dump."""
 _DOTTED = re.compile(r"\s(\w+) (?:\.{2,}) (\S.*?)\s*$")
@@ -41,6 +43,7 @@ class FactBook:
         self._lines_left = 0
         self._style = ""
         self._misses = 0
+        self._document: list[str] = []
 
     @property
     def open(self) -> bool:
@@ -57,6 +60,7 @@ class FactBook:
             self._lines_left = _MAX_BLOCK_LINES
             self._depth = len(opens[1])
             self._style = "json" if opens[1] else ""
+            self._document = [opens[1]]
         return opens is not None
 
     def close(self) -> None:
@@ -76,8 +80,10 @@ class FactBook:
         if self._style == "json":
             self._depth += stripped.count("{") - stripped.count("}")
             self._pair(_JSON_PAIR.match(text), "config dump")
+            self._document.append(stripped)
             if self._depth <= 0:
                 self._lines_left = 0
+                self._take_document()
             return True
         found = _YAML_PAIR.match(text) if self._style == "yaml" else None
         if found is None:
@@ -89,8 +95,32 @@ class FactBook:
         self._pair(found, "config dump")
         return True
 
+    def _take_document(self) -> None:
+        """Keep a whole printed ``config.json``: it says more than its known keys."""
+        text, self._document = " ".join(self._document), []
+        try:
+            document = json.loads(text)
+        except ValueError:
+            return
+        if isinstance(document, dict) and "model_type" in document:
+            self.set("config_document", text, "config dump")
+
+    def _argument(self, name: str, value: str) -> None:
+        """Keep an argument as it is printed, a line each, for the reader of whole argument blocks."""
+        block = str(self.facts.get("arguments", ""))
+        if len(block) < _MAX_ARGUMENTS:
+            self.set("arguments", f"{block}{name}={value}\n", "argument block")
+
+    def begin_arguments(self) -> None:
+        """A block of Megatron's arguments begins."""
+        self.facts.pop("arguments", None)
+        self.set("megatron_arguments", value=True, origin="argument block")
+
     def _read_line(self, text: str) -> None:
-        dotted = _DOTTED.search(text) or _DEEPSPEED.search(text)
+        dotted = _DOTTED.search(text)
+        if dotted and "megatron_arguments" in self.facts:
+            self._argument(dotted[1], _NEOX_TAIL.sub("", dotted[2]))
+        dotted = dotted or _DEEPSPEED.search(text)
         if dotted:
             self._pair(dotted, "argument block")
         if "=" in text and _REPR.search(text):

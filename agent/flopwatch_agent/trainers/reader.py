@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from flopwatch.wire import JobKind, RunFacts
 from flopwatch_agent.trainers.derive import run_facts
+from flopwatch_agent.trainers.described import described_shape
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.finalize import finalized
 from flopwatch_agent.trainers.formats import FORMATS, Format, sniff
@@ -24,14 +25,18 @@ class LogReader:
     """Reads one log as it grows. However its bytes are split, the rows are the same."""
 
     def __init__(
-        self, *, kind: str = "auto", utc_offset_seconds: float = 0.0, user_format: UserFormat | None = None
+        self,
+        *,
+        kind: str = "auto",
+        utc_offset_seconds: float = 0.0,
+        user_formats: tuple[UserFormat, ...] = (),
     ) -> None:
         """Read a log.
 
         Args:
             kind: what the file's name tells (one of ``KINDS``), or ``auto``: by content.
             utc_offset_seconds: how far east of Greenwich the writer's clock is, for times without a zone.
-            user_format: the expression for an in-house trainer's step lines.
+            user_formats: the expressions for in-house trainers' step lines.
 
         Raises:
             ValueError: the kind is none of ``KINDS``.
@@ -41,7 +46,7 @@ class LogReader:
         self._kind = kind
         self._engine = Engine(utc_offset_seconds=utc_offset_seconds)
         self._cutter = LineCutter()
-        self._text = TextLog(self._engine, user_format=user_format)
+        self._text = TextLog(self._engine, user_formats=user_formats)
         self._format: Format | None = FORMATS[kind](self._engine) if kind in FORMATS else None
         self._events: EventFile | None = EventFile(self._engine) if kind == "tensorboard" else None
         self._first = b"" if kind == "auto" else None
@@ -160,7 +165,7 @@ class LogReader:
         kind: JobKind = "rl" if engine.kind == "rl" else "unknown"
         facts = engine.session_facts.get(index, engine.book.facts)
         found = run_facts(facts, family=engine.family, origin=engine.book.origin, session=index, kind=kind)
-        return replace(found, shape=engine.book.shape) if engine.book.shape else found
+        return replace(found, shape=engine.book.shape or described_shape(facts))
 
     def _forget(self) -> None:
         """Rows that were taken are not kept: a log may be followed for months."""
@@ -172,7 +177,7 @@ class LogReader:
 
 def parse_whole(data: bytes, kind: str = "auto", *, user_format: UserFormat | None = None) -> Parsed:
     """All rows of a finished file, ``superseded`` and ``steady`` as its end shows them."""
-    reader = LogReader(kind=kind, user_format=user_format)
+    reader = LogReader(kind=kind, user_formats=() if user_format is None else (user_format,))
     reader.feed(data, None)
     reader.finish()
     return reader.everything()

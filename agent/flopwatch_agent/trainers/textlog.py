@@ -41,15 +41,15 @@ _SDK_PREFIX = "flopwatch: {"
 class TextLog:
     """Finds what the trainer said among what everybody else said."""
 
-    def __init__(self, engine: Engine, *, user_format: UserFormat | None = None) -> None:
+    def __init__(self, engine: Engine, *, user_formats: tuple[UserFormat, ...] = ()) -> None:
         self._engine = engine
         self._unframer = Unframer()
         self._lanes: dict[str, Lane] = {}
         self._open_lanes = 0
-        self._armed = user_format is not None
+        self._armed = bool(user_formats)
         self._history = History()
-        self._grammars: list[Grammar] = ([user_format.grammar] if user_format else []) + list(GRAMMARS)
-        self._user_literal = user_format.literal.encode() if user_format else None
+        self._grammars: list[Grammar] = [form.grammar for form in user_formats] + list(GRAMMARS)
+        self._user_literals = tuple(form.literal.encode() for form in user_formats)
         self._bars = BarSampler()
         self._arrived: float | None = None
         self._config_lane = ""
@@ -99,7 +99,7 @@ class TextLog:
         self, block: bytes, anchors: tuple[Anchor, ...], start: int
     ) -> Iterator[tuple[int, int]]:
         """Lines with an anchor, and every line while something is open."""
-        every_line = self._user_literal == b"" or has_split_lines(block)
+        every_line = b"" in self._user_literals or has_split_lines(block)
         places = [] if every_line else self._places(block, anchors)
         while start < len(block):
             if not (every_line or self._busy):
@@ -113,8 +113,7 @@ class TextLog:
             start = end + 1
 
     def _places(self, block: bytes, anchors: tuple[Anchor, ...]) -> list[int]:
-        literal = self._user_literal
-        return positions(block, (*anchors, Anchor(literal)) if literal else anchors)
+        return positions(block, (*anchors, *map(Anchor, self._user_literals)))
 
     def _with_label(self, block: bytes, begin: int, end: int) -> bytes:
         """The line; after a carriage return with the label of the line that it overwrites."""
@@ -153,9 +152,7 @@ class TextLog:
 
     def _wanted(self, text: str) -> bool:
         encoded = text.encode("utf-8", "replace")
-        return wants(encoded, EVERYTHING) or (
-            self._user_literal is not None and self._user_literal in encoded
-        )
+        return wants(encoded, EVERYTHING) or any(literal in encoded for literal in self._user_literals)
 
     def _record(self, record: Record, lane: Lane | None) -> None:
         if lane is None:
@@ -226,7 +223,7 @@ class TextLog:
         """A header tells which family's lines will come."""
         arguments = "- arguments -" in text or text.strip() == "arguments:"
         if arguments:
-            self._engine.book.set("megatron_arguments", value=True, origin="argument block")
+            self._engine.book.begin_arguments()
         if arguments or "***** Running training" in text:
             self._engine.expect_main()
 

@@ -1,6 +1,7 @@
 """A user's own format: an expression with named groups, and the units of its numbers."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flopwatch_agent.trainers.grammar import Grammar
@@ -24,13 +25,20 @@ class UserFormat:
     """A text that every step line has; empty when there is none, and every line must be tried."""
 
 
-def user_format(expression: str, units: dict[str, str] | None = None, *, literal: str = "") -> UserFormat:
+def user_format(
+    expression: str,
+    units: Mapping[str, str] | None = None,
+    *,
+    literal: str = "",
+    name: str = "user format",
+) -> UserFormat:
     """The format of a named-group expression.
 
     Args:
         expression: a Python regular expression; its groups are named after ``QUANTITIES``, ``step`` is needed.
         units: unit of a group, of ``UNITS``, where it is not the base unit.
         literal: a text that stands in every step line: it makes reading cheap.
+        name: what the trainer is called in tables.
 
     Raises:
         ValueError: the expression is wrong, or a group or unit is not known.
@@ -39,16 +47,16 @@ def user_format(expression: str, units: dict[str, str] | None = None, *, literal
         pattern = re.compile(expression)
     except re.error as error:
         raise ValueError(f"log format {expression!r} is no regular expression: {error}") from error
-    for name in pattern.groupindex:
-        if name not in QUANTITIES:
-            raise ValueError(f"log format has a group {name!r}; allowed: {', '.join(QUANTITIES)}")
+    for group in pattern.groupindex:
+        if group not in QUANTITIES:
+            raise ValueError(f"log format has a group {group!r}; allowed: {', '.join(QUANTITIES)}")
     if "step" not in pattern.groupindex:
         raise ValueError("log format has no group 'step'; it needs one")
     scales = {}
-    for name, unit in (units or {}).items():
-        if unit not in UNITS or name not in pattern.groupindex:
+    for group, unit in (units or {}).items():
+        if unit not in UNITS or group not in pattern.groupindex:
             raise ValueError(
-                f"log format unit {name} = {unit!r}; allowed: a group of the format and {', '.join(UNITS)}"
+                f"log format unit {group} = {unit!r}; allowed: a group of the format and {', '.join(UNITS)}"
             )
-        scales[name] = UNITS[unit]
-    return UserFormat(grammar=Grammar(family="user format", anchor=pattern, units=scales), literal=literal)
+        scales[group] = UNITS[unit]
+    return UserFormat(grammar=Grammar(family=name, anchor=pattern, units=scales), literal=literal)

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fixtures_nvml import FakeNvml, fake_nvml, fake_nvml_library
@@ -24,10 +25,11 @@ def new_agent(tmp_path: Path, fake_nvml: FakeNvml) -> Iterator[Callable[..., Age
     agents: list[Agent] = []
     numbers = itertools.count()
 
-    def make(environment: dict[str, str] | None = None, /, **settings: object) -> Agent:
+    def make(environment: dict[str, str] | None = None, /, **settings: Any) -> Agent:
         folder = tmp_path / f"agent-{next(numbers)}"
         folder.mkdir()
-        (folder / "none.toml").write_text("")
+        config = settings.pop("config", None)
+        (folder / "none.toml").write_text("" if config is None else config.read_text())
         chosen: dict[str, object] = {
             "host": "127.0.0.1", "port": 0, "interval_seconds": 0.25, "data_dir": folder / "data",
             "sdk_socket": "off", "node": "node-a", **settings,

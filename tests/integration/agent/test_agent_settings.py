@@ -30,6 +30,18 @@ def start(folder: Path, text: str, **environment: str) -> "subprocess.CompletedP
     ("text", "message"),
     [
         ("[agent]\nintervall = 3", "agent.intervall"),
+        (
+            "[[agent.log_format]]\nexpression = 'it=(?P<it>x)'",
+            "agent.log_format[0].expression is 'it=(?P<it>x)'; allowed: one that can be used: log format has a group",
+        ),
+        (
+            "[[agent.log_format]]\nexpresion = 'x'",
+            "agent.log_format[0].expresion is 'x'; allowed: one of name",
+        ),
+        (
+            "[[agent.log_format]]\nexpression = '(?P<step>x)'\nunits = {seconds = \"ms\"}",
+            "agent.log_format[0].units is {'seconds': 'ms'}; allowed: one that can be used",
+        ),
         ("[agent]\ninterval_seconds = 0.1", "agent.interval_seconds is 0.1; allowed: 0.2 to 60"),
         ("[agent]\nport = 70000", "agent.port is 70000; allowed: 0 to 65535"),
         ('[agent]\ncollector_url = "collector:8095"', "agent.collector_url"),

@@ -4,7 +4,6 @@ import os
 import pty
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ WRITER = f"""
 import sys, time
 for n in range({LINES}):
     print(f"iter {{n}}: loss 3.1234, time 250.00ms, mfu 40.00%", flush=True)
-    time.sleep(0.1)
+    time.sleep(0.04)
 time.sleep(600)
 """
 EXPECTED = "".join(f"iter {n}: loss 3.1234, time 250.00ms, mfu 40.00%\n" for n in range(LINES)).encode()
@@ -51,7 +50,7 @@ def test_a_pipe_loses_no_byte_and_the_job_says_what_to_do(
     new_agent(collector_url=collector.url)
     job = eventually(lambda: collector.all("jobs"))[-1]
     eventually(lambda: len(into) >= len(EXPECTED))
-    time.sleep(0.5)
+    eventually(lambda: len(collector.batches) >= 4)
     pipe.kill()
     pipe.wait()
     pipe.stdout.close()

@@ -76,14 +76,15 @@ def test_rows_of_an_earlier_run_in_an_appended_file_are_history(
 ) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"iter {n}: loss 9.9999, time 100.00ms, mfu 10.00%\n" for n in range(50)))
-    time.sleep(1.5)
+    time.sleep(1.2)  # a file that is younger than its job, to a second, is the job's own
     with log.open("ab") as sink:
-        process = processes("import time; time.sleep(3)\n" + TRAIN, "100", "106", "0.2", stdout=sink)
+        process = processes("import time; time.sleep(1.5)\n" + TRAIN, "100", "106", "0.2", stdout=sink)
     on_gpu(fake_nvml, process.pid)
 
     new_agent(collector_url=collector.url)
     eventually(lambda: len(numbers(collector)) >= 6)
-    time.sleep(1.5)
+    seen = len(collector.batches)
+    eventually(lambda: len(collector.batches) > seen + 3)
 
     assert numbers(collector) == [100, 101, 102, 103, 104, 105]
 
@@ -110,13 +111,13 @@ def test_a_restarted_agent_neither_loses_nor_repeats_a_row(
 ) -> None:
     log = tmp_path / "train.log"
     with log.open("wb") as sink:
-        process = processes(TRAIN, "0", "40", "0.25", stdout=sink)
+        process = processes(TRAIN, "0", "40", "0.1", stdout=sink)
     on_gpu(fake_nvml, process.pid)
 
     agent = new_agent(collector_url=collector.url)
     eventually(lambda: len(numbers(collector)) >= 8)
     agent.kill()
-    time.sleep(2.0)
+    eventually(lambda: log.read_text().count("iter ") >= 20)
     agent.start()
     eventually(lambda: numbers(collector)[-1:] == [39], 30)
 
@@ -133,10 +134,10 @@ import os, sys, time
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 os.dup2(fd, 1)
 row = b"iter %d: loss 3.1, time 250.00ms, mfu 40.00%%\\n"
-for n in range(5): os.write(1, row % n); time.sleep(.3)
-time.sleep(6)
+for n in range(5): os.write(1, row % n); time.sleep(.1)
+time.sleep(2.5)
 os.truncate(sys.argv[1], 0)
-for n in range(5, 8): os.write(1, row % n); time.sleep(.6)
+for n in range(5, 8): os.write(1, row % n); time.sleep(.2)
 time.sleep(600)
 """
     process = processes(code, str(log))
@@ -160,13 +161,13 @@ def reopen():
     os.dup2(fd, 1)
     os.close(fd)
 reopen()
-time.sleep(3)
-for n in range(6): os.write(1, row % n); time.sleep(.3)
+time.sleep(1.5)
+for n in range(6): os.write(1, row % n); time.sleep(.1)
 os.rename(sys.argv[1], sys.argv[1] + ".1")
 for n in range(6, 8): os.write(1, row % n)
 reopen()
-time.sleep(3)
-for n in range(8, 14): os.write(1, row % n); time.sleep(.3)
+time.sleep(1.5)
+for n in range(8, 14): os.write(1, row % n); time.sleep(.1)
 time.sleep(600)
 """
     process = processes(code, str(log))
@@ -187,7 +188,8 @@ def test_two_live_jobs_on_one_file_get_no_steps_and_a_finding(
 
     new_agent(collector_url=collector.url)
     findings = eventually(lambda: found if len(found := collector.all("findings")) >= 2 else None)
-    time.sleep(1.5)
+    seen = len(collector.batches)
+    eventually(lambda: len(collector.batches) > seen + 3)
 
     assert {finding["code"] for finding in findings} == {"shared_log"}
     assert {finding["job"] for finding in findings} == {job["ref"] for job in collector.all("jobs")}
@@ -238,7 +240,7 @@ def test_the_end_of_a_job_is_told_with_its_last_rows(
         "time.sleep(600)", "sys.stdout.write('iter 20: loss 3.1234, time 250.00ms, mfu 40.00%\\n')"
     )
     with (tmp_path / "train.log").open("wb") as sink:
-        process = processes(code, "0", "20", "0.25", stdout=sink)
+        process = processes(code, "0", "20", "0.1", stdout=sink)
     on_gpu(fake_nvml, process.pid)
 
     new_agent(collector_url=collector.url)
@@ -339,3 +341,23 @@ def test_a_configured_log_that_no_process_here_writes_is_a_job_of_its_own(
 
     assert (job["name"], job["uid"], job["log_path"]) == ("remote-run", os.getuid(), str(log))
     assert {step["job"] for step in collector.all("steps")} == {job["ref"]}
+
+
+def test_steps_of_an_in_house_trainer_are_read_by_the_format_that_the_settings_name(
+    new_agent, collector: FakeCollector, tmp_path: Path
+) -> None:
+    log = tmp_path / "in-house.log"
+    log.write_text(
+        "number of parameters: 1.5B\n" + "".join(f"@@ it={step} dt=250.0 tok=4096\n" for step in range(1, 6))
+    )
+    settings = tmp_path / "flopwatch.toml"
+    settings.write_text(
+        "[[agent.log_format]]\nname = 'in-house'\nliteral = '@@ it='\nunits = { seconds = 'ms' }\n"
+        "expression = '@@ it=(?P<step>\\d+) dt=(?P<seconds>[\\d.]+) tok=(?P<tokens>\\d+)'\n"
+    )
+
+    new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, log_globs=log, config=settings)
+    eventually(lambda: len(numbers(collector)) == 5)
+
+    assert {(step["seconds"], step["tokens"]) for step in collector.all("steps")} == {(0.25, 4096)}
+    assert collector.all("jobs")[-1]["run"][-1]["trainer"] == "in-house"

@@ -246,10 +246,85 @@ def test_facts_of_a_header_without_steps_are_given() -> None:
     (facts,) = reader.take().runs
 
     assert facts.world_size == 64
-    assert facts.shape == {
-        "hidden": 4096, "n_layers": 32, "ffn_hidden": 16384, "n_heads": 32, "n_kv_heads": 32, "head_dim": 128,
-        "vocab": 50304, "padded_vocab_used": 50304, "gated_mlp": False,
+    assert ModelShape.from_dict(facts.shape or {}) == ModelShape.from_dict(
+        {
+            "hidden": 4096, "n_layers": 32, "ffn_hidden": 16384, "n_heads": 32, "n_kv_heads": 32, "head_dim": 128,
+            "vocab": 50304, "padded_vocab_used": 50304, "gated_mlp": False, "tied_embeddings": True,
+        }
+    )  # fmt: skip
+
+
+def argument_block(**arguments: object) -> bytes:
+    lines = [f"  {name} {'.' * (48 - len(name))} {value}" for name, value in arguments.items()]
+    head, tail = (
+        "------------------------ arguments ------------------------",
+        "-------- end of arguments --------",
+    )
+    return "\n".join([head, *lines, tail, ""]).encode()
+
+
+BASE = {
+    "hidden_size": 1024,
+    "num_attention_heads": 8,
+    "num_layers": 4,
+    "padded_vocab_size": 50304,
+    "swiglu": True,
+}
+
+
+def shape_of(log: bytes) -> ModelShape | None:
+    reader = LogReader()
+    reader.feed(log, 1.0)
+    found = reader.take().runs[-1].shape
+    return None if found is None else ModelShape.from_dict(found)
+
+
+def test_a_hybrids_layers_are_read_from_the_printed_pattern() -> None:
+    shape = shape_of(argument_block(**BASE, hybrid_override_pattern="M-*-", kv_channels=128))
+
+    assert shape is not None
+    assert shape.layers == 4
+    assert shape.attention_layers == 1
+    assert shape.hidden == 1024
+
+
+def test_windows_latent_attention_and_prediction_depths_are_read_from_the_block() -> None:
+    windowed = shape_of(argument_block(**BASE, window_size="(511, 0)", window_attn_skip_freq=2))
+    latent = shape_of(argument_block(**BASE, multi_latent_attention=True, kv_lora_rank=512, mtp_num_layers=1))
+
+    assert windowed is not None
+    assert latent is not None
+    windows = [block.mixer.mask.window for block in windowed.blocks for _ in range(block.count)]
+    assert windows == [512, None, 512, None]
+    assert {type(block.mixer).__name__ for block in latent.blocks} == {"LatentAttention"}
+    assert latent.mtp_layers == 1
+
+
+def test_layers_that_are_not_understood_give_no_shape_rather_than_a_wrong_one() -> None:
+    assert shape_of(argument_block(**BASE, experimental_attention_variant="dsa")) is None
+
+
+def test_the_vocabulary_may_be_printed_after_the_block() -> None:
+    arguments = {name: value for name, value in BASE.items() if name != "padded_vocab_size"}
+    log = argument_block(**arguments, padded_vocab_size=None, vocab_size=None)
+    log += b" > padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)\n"
+
+    shape = shape_of(log)
+
+    assert shape is not None
+    assert (shape.vocab, shape.logits_rows) == (50257, 50304)
+
+
+def test_a_printed_config_json_is_read_whole() -> None:
+    document = {
+        "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 2304, "head_dim": 256,
+        "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "vocab_size": 256000, "sliding_window": 4096, "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True,
     }  # fmt: skip
+    log = "Model config Gemma2Config " + json.dumps(document, indent=2) + "\n"
+    log += "".join(f"{{'loss': 2.5, 'grad_norm': 1.0, 'epoch': {epoch}}}\n" for epoch in (0.1, 0.2))
+
+    assert shape_of(log.encode()) == ModelShape.from_hf_config(document)
 
 
 @pytest.mark.parametrize(
