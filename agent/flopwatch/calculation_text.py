@@ -10,7 +10,12 @@ def render(result: Calculation) -> str:
     lines += [f"Finding: {finding.text}" for finding in result.findings]
     inputs = result.inputs
     lines.append(result.standing.sentence(result.chosen.ratio, inputs.accelerator.name, inputs.dtype))
-    lines += [f"{NVIDIA_SMI}.", "", "The same run as other tools count it:", *_table(result)]
+    lines += [
+        f"{NVIDIA_SMI}.",
+        "",
+        "The same run as other tools count it; the formula says what makes it differ:",
+        *_table(result),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -55,4 +60,5 @@ def _row(count: Count) -> str:
     name, difference = count.convention.name, count.against_chosen - 1
     note = " (HFU-like)" if count.convention.counts_recompute else ""
     gflop = f"{count.flops_per_token / 1e9:>12.2f} GFLOP/token"
-    return f"  {name:<20}{gflop}  {count.ratio:>7.1%}  {difference:>+8.1%}  {count.convention.formula}{note}"
+    row = f"  {name:<20}{gflop}  {count.ratio:>7.1%}  {difference:>+8.1%}  {count.convention.formula}{note}"
+    return f"{row} [{count.convention.source}]"

@@ -19,7 +19,15 @@ from flopwatch.wire import RunFacts
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.figure import arithmetic, step_figure
 from flopwatch_collector.compute.mfu import basis_of, mfu_series
-from flopwatch_collector.compute.rollup import fleet_ratio, hourly, job_rollup
+from flopwatch_collector.compute.rollup import (
+    ROLLUP_COLUMNS,
+    TENSOR_CLOCK,
+    completed,
+    fleet_ratio,
+    hourly,
+    job_rollup,
+    money_ratio,
+)
 from flopwatch_collector.compute.runs import join
 
 
@@ -241,3 +249,36 @@ def test_wall_mfu_spreads_the_kept_work_over_the_whole_lease():
     assert fleet_ratio(hourly(rows)) == pytest.approx(figure.value_ratio * 500 / 600)
     assert rows["steps"].sum() == pytest.approx(50)
     assert rows["gpu_seconds"].sum() == pytest.approx(8 * 600)
+
+
+def rolled(job_number, kept, peak, gpu_seconds):
+    row = {
+        "ts": 0.0,
+        "job": job_number,
+        "kept_flops": kept,
+        "leased_peak_flop_seconds": peak,
+        "gpu_seconds": gpu_seconds,
+    }
+    return {name: np.array([row.get(name, np.nan)], dtype=np.float64) for name in ROLLUP_COLUMNS}
+
+
+def test_a_fleet_by_money_weighs_jobs_by_gpu_time_and_a_fleet_by_peak_by_what_their_gpus_could_do():
+    # 40 % on an H100 for an hour, 20 % on an A100 for three, at one price a GPU-hour.
+    fast = rolled(1, 0.4 * PEAK * 3600, PEAK * 3600, 3600)
+    slow = rolled(2, 0.2 * A100_PEAK * 10800, A100_PEAK * 10800, 10800)
+    unmeasured = rolled(3, np.nan, np.nan, 7200)
+    rows = {name: np.concatenate([one[name] for one in (fast, slow, unmeasured)]) for name in ROLLUP_COLUMNS}
+
+    assert money_ratio(rows, 2.0) == pytest.approx((0.4 * 1 + 0.2 * 3) / 4)
+    assert fleet_ratio(rows) == pytest.approx((0.4 * PEAK + 0.2 * 3 * A100_PEAK) / (PEAK + 3 * A100_PEAK))
+    assert money_ratio(rows, None) is None
+
+
+def test_rows_of_an_older_release_lack_nothing_but_are_unknown_where_it_knew_nothing():
+    old = {name: values for name, values in rolled(1, 1.0, 2.0, 3.0).items() if name != f"{TENSOR_CLOCK}_sum"}
+
+    found = completed(old)
+
+    assert set(found) == set(ROLLUP_COLUMNS)
+    assert np.isnan(found[f"{TENSOR_CLOCK}_sum"]).all()
+    assert hourly(old)["kept_flops"].tolist() == [1.0]
