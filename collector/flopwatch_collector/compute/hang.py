@@ -44,12 +44,12 @@ def outcome(silence: Silence, gpus: Iterable[int], samples: Columns, *, readable
     start, (first, last) = silence.start_seconds, evidence_span(silence)
     inside = (samples["ts"] > first) & (samples["ts"] <= last)
     rows = take(samples, inside & np.isin(samples["gpu"], np.fromiter(gpus, dtype=np.int64)))
-    interval = _interval(rows)
+    usual = take(rows, rows["ts"] <= start)
+    interval = _interval(usual if usual["ts"].size else rows)
     end = min(start + max(silence.threshold_seconds, LEAST_INTERVALS * interval), silence.end_seconds)
     silent = take(rows, (rows["ts"] > start + interval) & (rows["ts"] <= end))
     if not readable or not _alive(silence, silent, end):
         return "steps_lost"
-    usual = take(rows, rows["ts"] <= start)
     evident = _power_fell(usual, silent) or _tensor_off(silent) or _processes_gone(silent)
     return "hang" if evident else "steps_lost"
 

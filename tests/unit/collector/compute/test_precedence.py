@@ -371,3 +371,16 @@ def test_a_confirmed_straggler_takes_what_its_steps_are_longer_than_usual():
 
     assert scene.seconds() == {"STARTUP": 100.0, "STEP": 800.0, "STRAGGLER": 200.0}
     assert int(scene.rows()["useful_gpu_milliseconds"].sum()) == 320_000
+
+
+def test_a_hang_between_sparse_and_dense_samples_is_judged_at_the_sparse_pace():
+    cold = {**WORKING, "power_watts": 100.0}
+    scene = run_scene(
+        now=21_600.0,
+        steps=steps(step_run(1, 1440, 0.0)),
+        samples=together(
+            samples(1, 0, 14_400, interval=900.0, **WORKING), samples(1, 15_600, 21_600, **cold)
+        ),
+    )
+
+    assert scene.seconds() == {"STEP": 14_400.0, "HANG": 7_200.0}
