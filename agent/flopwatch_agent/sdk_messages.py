@@ -154,6 +154,7 @@ def _run(message: Mapping[str, Any], job: str, source_id: str) -> SdkMessage:  #
         shape=shape if isinstance(shape, dict) else None,
         parameter_count_includes_embeddings=message.get("parameter_count_includes_embeddings") is not False,
         flops_per_token=real(message, "flops_per_token"),
+        trainer_peak_flops=real(message, "trainer_peak_flops"),
         dtype_basis=("log" if logged else "declared") if texts["dtype"] else None,
         kind=kind or "unknown",
         **texts,  # type: ignore[arg-type]  # text fields by name

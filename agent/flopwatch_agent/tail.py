@@ -196,12 +196,18 @@ def _end_of(procfs: Procfs, pid: int | None) -> Callable[[], bool]:
     """How the end of the job is known: a named process, the job's last process, or the parent."""
     if pid is not None:
         started = procfs.key(pid)
-        return lambda: started is None or procfs.key(pid) != started
+        return lambda: started is None or not is_alive(procfs, started)
     own = procfs.tree.text("self/cgroup") or ""
     if slurm_job(own) is not None or pod_uid(own) is not None:
         return LastOfGroup(procfs, own, os.getpid()).is_alone
     parent = os.getppid()
     return lambda: os.getppid() != parent
+
+
+def is_alive(procfs: Procfs, key: tuple[int, int]) -> bool:
+    """Whether that very process lives now."""
+    procfs.forget_except(frozenset())
+    return procfs.is_alive(*key)
 
 
 class LastOfGroup:
@@ -223,5 +229,6 @@ class LastOfGroup:
 
 def alone(procfs: Procfs, cgroup: str, pid: int) -> bool:
     """Whether no other live process is in the control group."""
+    procfs.forget_except(frozenset())
     others = (other for other in procfs.pids() if other != pid and procfs.key(other) is not None)
     return all(procfs.tree.text(f"{other}/cgroup") != cgroup for other in others)
