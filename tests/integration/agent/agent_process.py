@@ -105,6 +105,8 @@ class Agent:
     folder: Path
     environment: dict[str, str]
     popen: "subprocess.Popen[bytes] | None" = None
+    user: int | None = None
+    """Whom the process runs as; None: as the test."""
 
     def start(self) -> "Agent":
         inherited = {
@@ -113,13 +115,24 @@ class Agent:
         self.log = self.folder / "agent.log"
         with self.log.open("ab") as sink:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "flopwatch_agent", "--config", str(self.folder / "none.toml")],
+                [*self.command(), "--config", str(self.folder / "none.toml")],
                 env={**inherited, **self.environment},
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
             )
         return self
+
+    def command(self) -> list[str]:
+        """How it is started; as another user once everything is imported, which that user may not be able to read."""
+        if self.user is None:
+            return [sys.executable, "-m", "flopwatch_agent"]
+        code = (
+            "import encodings.ascii, encodings.idna, encodings.latin_1, os, sys\n"
+            "from flopwatch_agent.__main__ import main, own_version; own_version(); os.setgroups([]); "
+            f"os.setgid({self.user}); os.setuid({self.user}); sys.exit(main(sys.argv[1:]))"
+        )
+        return [sys.executable, "-c", code]
 
     def stop(self, seconds: float = 10.0) -> int:
         assert self.popen is not None

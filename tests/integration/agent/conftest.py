@@ -1,4 +1,5 @@
 import itertools
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,14 +29,18 @@ def new_agent(tmp_path: Path, fake_nvml: FakeNvml) -> Iterator[Callable[..., Age
     def make(environment: dict[str, str] | None = None, /, **settings: Any) -> Agent:
         folder = tmp_path / f"agent-{next(numbers)}"
         folder.mkdir()
-        config = settings.pop("config", None)
+        config, user = settings.pop("config", None), settings.pop("user", None)
         (folder / "none.toml").write_text("" if config is None else config.read_text())
         chosen: dict[str, object] = {
             "host": "127.0.0.1", "port": 0, "interval_seconds": 0.25, "data_dir": folder / "data",
             "sdk_socket": "off", "node": "node-a", **settings,
         }  # fmt: skip
         variables = {f"FLOPWATCH_AGENT_{name.upper()}": str(value) for name, value in chosen.items()}
-        agents.append(Agent(folder, {**fake_nvml.environment, **variables, **(environment or {})}).start())
+        if user is not None:
+            for path in (folder, folder / "none.toml"):
+                os.chown(path, user, user)
+        chosen_environment = {**fake_nvml.environment, **variables, **(environment or {})}
+        agents.append(Agent(folder, chosen_environment, user=user).start())
         return agents[-1]
 
     yield make

@@ -106,7 +106,7 @@ def test_a_call_that_fails_costs_only_its_value(fake_nvml: FakeNvml, new_agent, 
 
     agent = new_agent()
     eventually(lambda: agent.has(gpu("hw_gpu_utilization_ratio", 1)))
-    time.sleep(2.5)
+    time.sleep(1.0)
     found = agent.metrics()
 
     assert gpu("hw_gpu_utilization_ratio", 0) not in found
@@ -168,7 +168,7 @@ def test_without_nvml_the_agent_says_so_once_and_serves_the_rest(
 
     eventually(lambda: agent.has("flopwatch_nvml_up", 0.0))
     facts = eventually(lambda: [b["node_facts"] for b in collector.batches if "node_facts" in b])
-    time.sleep(2.0)
+    time.sleep(1.0)
 
     assert facts[-1]["nvml"] == "absent"
     assert agent.metrics()["flopwatch_node_memory_total_bytes"] > 0
@@ -193,7 +193,7 @@ def test_one_init_few_calls_and_never_the_one_that_blocks(fake_nvml: FakeNvml, n
     fake_nvml.write("gpus 2")
     agent = new_agent()
     eventually(lambda: agent.has(gpu("flopwatch_gpu_tensor_active_ratio", 1)))
-    time.sleep(3.0)
+    time.sleep(1.0)
     assert agent.stop() == 0
 
     calls = fake_nvml.calls()
