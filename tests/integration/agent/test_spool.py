@@ -177,3 +177,43 @@ def test_a_damaged_file_of_positions_is_as_none(tmp_path: Path, content: str) ->
     (tmp_path / "log_positions.json").write_text(content)
 
     assert Positions(tmp_path, 0).get("8:1") is None
+
+
+def test_positions_of_a_batch_that_could_not_be_written_are_written_again_with_the_next(
+    tmp_path: Path,
+) -> None:
+    positions = Positions(tmp_path, -1)
+    positions.prepare(0, {"8:1": position(10)})
+
+    positions.prepare(0, {"8:1": position(10)})
+    positions.commit(0)
+
+    assert Positions(tmp_path, 0).get("8:1") == position(10)
+
+
+def test_positions_that_did_not_change_cost_no_file_and_leave_none_behind(tmp_path: Path) -> None:
+    positions = Positions(tmp_path, -1)
+    positions.prepare(0, {"8:1": position(10)})
+    positions.commit(0)
+    positions.prepare(1, {"8:1": position(20)})
+
+    positions.prepare(1, {"8:1": position(10)})
+    positions.commit(1)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["log_positions.json"]
+    assert Positions(tmp_path, 1).get("8:1") == position(10)
+
+
+def test_only_the_newest_sent_batch_leaves_a_mark(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MIB)
+    for number in range(3):
+        spool.write(number, b"batch")
+        batch = spool.oldest()
+        assert batch is not None
+        if number == 2:
+            spool.reject(batch, "422")
+        else:
+            spool.done(batch)
+
+    assert [path.name for path in tmp_path.glob("*.sent")] == [f"{2:020d}.sent"]
+    assert Spool(tmp_path, MIB).next_sequence == 3
