@@ -14,7 +14,8 @@ from flopwatch_collector.model import Columns
 
 FIGURE_STEPS = 50
 """Newest steady step reports a figure is made from."""
-SAME_GPUS = 1e-6
+SAME = 1e-9
+"""What differs less is the same, up to rounding."""
 
 
 def step_figure(timeline: JobTimeline, basis: JobBasis, newest: int = FIGURE_STEPS) -> MfuFigure:
@@ -115,14 +116,18 @@ class _Sums:
     @property
     def peak_flops(self) -> float | None:
         """Dense FLOP/s of one GPU, weighted by the GPU-seconds of each."""
-        return self._possible / self._gpu_seconds if self._gpu_seconds > 0 else None
+        mean = self._possible / self._gpu_seconds if self._gpu_seconds > 0 else np.nan
+        now = self._basis.devices.peak_flops
+        if now is not None and abs(mean - now) <= SAME * now:
+            return now
+        return float(mean) if np.isfinite(mean) else None
 
     @property
     def gpus_mean(self) -> float | None:
         """GPUs over the window, where they were not the count that is known now."""
         mean = self._gpu_seconds / self.seconds if self.seconds > 0 else np.nan
         now = self._basis.devices.gpus
-        return None if not np.isfinite(mean) or not now or abs(mean - now) <= SAME_GPUS * now else float(mean)
+        return None if not np.isfinite(mean) or not now or abs(mean - now) <= SAME * now else float(mean)
 
 
 def estimated(

@@ -110,7 +110,7 @@ def arithmetic(job: Job, view: View) -> Component:
     """The formula, the same with its numbers filled in, and where each number is from; one click away."""
     figure = job.row.mfu
     columns = [(view.t("col.symbol"), False), (view.t("col.meaning"), False), (view.t("col.value"), True)]
-    rows = [[term.symbol, term.meaning, _value(term)] for term in job.arithmetic]
+    rows = [[term.symbol, _meaning(term, figure, view), _value(term)] for term in job.arithmetic]
     content = [
         html.P(html.Code(view.t("job.formula_estimate" if figure.basis == "hardware" else "job.formula"))),
         html.P(html.Code(substituted(figure)), id="job-arithmetic-line"),
@@ -118,6 +118,26 @@ def arithmetic(job: Job, view: View) -> Component:
         html.Ul([html.Li(line) for line in _origins(job, view)], className="origins"),
     ]
     return html.Details([html.Summary(view.t("job.arithmetic")), *content], className="inline")
+
+
+def _meaning(term: Term, figure: MfuFigure, view: View) -> str:
+    """What a term is, in the reader's language; as the collector says it where its symbol is not known."""
+    own = figure.run_dtype or ""
+    symbol = (
+        term.symbol.removesuffix(f"_{own}") + "_own"
+        if own and term.symbol.endswith(f"_{own}")
+        else term.symbol
+    )
+    key = f"term.{symbol}"
+    if not view.knows(key):
+        return term.meaning
+    values = {
+        "convention": phrases.convention(figure.convention, view),
+        "basis": view.t(f"gpus_basis.{figure.gpus_basis}") if figure.gpus_basis else wording.UNKNOWN,
+        "dtype": figure.dtype or wording.UNKNOWN,
+        "own": own,
+    }
+    return view.t(key, **{name: values[name] for name in view.placeholders(key)})
 
 
 def substituted(figure: MfuFigure) -> str:

@@ -175,11 +175,16 @@ def _lists(job: Job, view: View) -> dict[str, Any]:
 def _heads(job: Job, view: View) -> dict[str, list[Component]]:
     figure = job.row.mfu
     basis, convention = phrases.basis(figure, view), phrases.convention(figure.convention, view)
+    mfu_sub = view.t("job.mfu_sub", basis=basis, convention=convention)
+    if figure.palm_ratio is not None:
+        mfu_sub += f" · {view.t('figure.palm', value=wording.percent(figure.palm_ratio))}"
+    if figure.run_dtype_ratio is not None:
+        mfu_sub += f" · {phrases.own_peak(figure, view)}"
     titles = {
         name: (view.t(f"job.{name}"), "") for name in ("findings", "sessions", "marks", "alerts", "strip")
     }
     titles |= {
-        "mfu": (view.t("job.mfu"), view.t("job.mfu_sub", basis=basis, convention=convention)),
+        "mfu": (view.t("job.mfu"), mfu_sub),
         "gap": (view.t("job.gap_card"), view.t("job.gap_sub")),
         "steps": (view.t("job.steps"), view.t("job.steps_sub", **_percentiles(job))),
         "activity": (view.t("job.activity"), view.t("job.activity_sub")),

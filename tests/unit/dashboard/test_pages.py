@@ -8,7 +8,7 @@ from dash.development.base_component import Component
 from plotly.io.json import to_json_plotly
 from tests.fixtures import dashboard_cluster as cluster
 
-from flopwatch.query import WASTE_CLASSES, ClusterInfo, FindingInfo, Fleet, Job, Range
+from flopwatch.query import WASTE_CLASSES, ClusterInfo, FindingInfo, Fleet, Job, Range, Term
 from flopwatch_dashboard.app import PAGES
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.page import Page, match
@@ -379,3 +379,25 @@ def test_the_arithmetic_shows_the_numbers_of_every_factor() -> None:
         "20.0% against the dense fp8 peak", "bf16 · assumed", "by the PaLM convention", "NVIDIA H100 data sheet, dense",
     ):  # fmt: skip
         assert line in shown
+
+
+def test_palm_s_figure_stands_beside_the_default_without_a_click() -> None:
+    head = words(job.PAGE.render(OneJob({"palm_ratio": 0.331}), ENGLISH, "train-a-1001")["mfu-head"])
+
+    assert "causal · PaLM 33.1%" in head
+
+
+def test_the_terms_of_the_arithmetic_speak_the_reader_s_language() -> None:
+    figure = {"run_dtype": "fp8", "run_dtype_ratio": 0.2}
+    terms = (
+        Term(symbol="F", meaning="as the collector says it", value=4.36e11, unit="FLOP"),
+        Term(symbol="G", meaning="as the collector says it", value=512, unit=""),
+        Term(symbol="P_fp8", meaning="as the collector says it", value=1978.9e12, unit="FLOP/s"),
+        Term(symbol="Z", meaning="of a newer collector", value=1, unit=""),
+    )
+    chinese = words(job.PAGE.render(OneJob(figure, arithmetic=terms), CHINESE, "train-a-1001")["shape"])
+
+    assert "每 token FLOPs，causal" in chinese  # noqa: RUF001 - Chinese punctuation
+    assert "卡数（训练框架的 world size）" in chinese  # noqa: RUF001 - Chinese punctuation
+    assert "稠密峰值，fp8" in chinese  # noqa: RUF001 - Chinese punctuation
+    assert "of a newer collector" in chinese

@@ -39,6 +39,7 @@ def test_the_figure_is_flops_times_tokens_over_gpus_times_peak():
 
     assert figure.value_ratio == pytest.approx(PER_TOKEN * tokens_per_second / (8 * PEAK))
     assert figure.flops_per_token == PER_TOKEN
+    assert figure.peak_flops == PEAK
     assert figure.tokens_per_second == tokens_per_second
     assert (figure.gpus, figure.gpus_basis, figure.basis) == (8, "world_size", "steps+shape")
     assert (figure.dtype, figure.dtype_basis, figure.steps) == ("bf16", "log", 50)
