@@ -160,13 +160,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
     """All parts over an opened data folder."""
     metrics = Metrics()
     accounting = _accounting(settings, kept, directory)
-    notifier = Notifier(
-        channels(settings.notify),
-        kept.control,
-        external_url=public_address(settings.collector, socket.gethostname()),
-        clock=clock,
-    )
-    engine = AlertEngine(kept.control, notifier, settings.alerts)
+    engine = _alerting(settings, kept, clock)
     query = CollectorQuery(
         fleet=directory,
         store=kept.store,
@@ -203,6 +197,16 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         metrics=metrics,
         ready=readiness.is_ready,
     )
+
+
+def _alerting(settings: Settings, kept: _Kept, clock: Callable[[], float]) -> AlertEngine:
+    notifier = Notifier(
+        channels(settings.notify),
+        kept.control,
+        external_url=public_address(settings.collector, socket.gethostname()),
+        clock=clock,
+    )
+    return AlertEngine(kept.control, notifier, settings.alerts)
 
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:

@@ -56,6 +56,14 @@ def build(
         lifespan=lifespan or _nothing,
     )
     errors.install(app)
+    _add_routes(app, parts)
+    _describe(app)
+    if parts.mount is not None:
+        _add_pages(app, parts)
+    return app
+
+
+def _add_routes(app: FastAPI, parts: Parts) -> None:
     read = needs(parts.access, "read")
     app.include_router(
         ingest.router(
@@ -80,10 +88,6 @@ def build(
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
     app.include_router(login.router(parts.access, home=UI_PREFIX, secure=parts.settings.tls_cert is not None))
-    _describe(app)
-    if parts.mount is not None:
-        _add_pages(app, parts)
-    return app
 
 
 def _add_pages(app: FastAPI, parts: Parts) -> None:
