@@ -169,15 +169,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         settings=settings,
         clock=clock,
     )
-    periodic = Periodic(
-        accounting=accounting,
-        engine=engine,
-        facts=query.facts,
-        refresh=query.refresh,
-        store=kept.store,
-        settings=settings,
-        clock=clock,
-    )
+    periodic = _clockwork(settings, kept, query, engine, clock)
     readiness = Readiness(kept.store, accounting, clock)
     written = _on_written(metrics, accounting, readiness)
     ingest = Ingest(directory, kept.control, kept.store, clock=clock, written=written)
@@ -196,6 +188,24 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         periodic=periodic,
         metrics=metrics,
         ready=readiness.is_ready,
+    )
+
+
+def _clockwork(
+    settings: Settings,
+    kept: _Kept,
+    query: CollectorQuery,
+    engine: AlertEngine,
+    clock: Callable[[], float],
+) -> Periodic:
+    return Periodic(
+        accounting=query.accounting,
+        engine=engine,
+        facts=query.facts,
+        refresh=query.refresh,
+        store=kept.store,
+        settings=settings,
+        clock=clock,
     )
 
 
