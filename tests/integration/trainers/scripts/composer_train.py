@@ -35,6 +35,7 @@ trainer = Trainer(
     model=model, train_dataloader=loader(80), eval_dataloader=loader(8), max_duration="12ba", eval_interval="6ba",
     save_folder=sys.argv[1], save_interval="6ba", progress_bar=False, log_to_console=True, console_log_interval="1ba",
     optimizers=torch.optim.AdamW(model.parameters(), lr=1e-3), device="cpu", precision="fp32", seed=1,
+    callbacks=callbacks(),
 )  # fmt: skip
 trainer.fit()
 trainer.close()
