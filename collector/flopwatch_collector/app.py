@@ -100,10 +100,11 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Kept:
-    """What outlives the process."""
+    """What outlives the process, and the clock it is written by."""
 
     store: EmbeddedStore
     control: SqliteControl
+    clock: Callable[[], float]
 
 
 def build(
@@ -132,7 +133,7 @@ def build(
         )
         now = clock()
         directory.warm_steps(kept.store.steps(now - STEPS_WARM_SECONDS, now))
-        running = _wire(settings, kept, directory, clock)
+        running = _wire(settings, kept, directory)
         parts.callback(running.ingest.close)
         parts.callback(running.periodic.stop)
         parts.callback(running.accounting.stop)
@@ -153,26 +154,26 @@ def _open(
         StoreSettings(folder=folder, raw_days=kept_days.raw_days, rollup_days=kept_days.rollup_days), clock
     )
     parts.callback(store.close)
-    return _Kept(store=store, control=control)
+    return _Kept(store=store, control=control, clock=clock)
 
 
-def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable[[], float]) -> Running:
+def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
     """All parts over an opened data folder."""
     metrics = Metrics()
     accounting = _accounting(settings, kept, directory)
-    engine = _alerting(settings, kept, clock)
+    engine = _alerting(settings, kept)
     query = CollectorQuery(
         fleet=directory,
         store=kept.store,
         accounting=accounting,
         alerts=engine,
         settings=settings,
-        clock=clock,
+        clock=kept.clock,
     )
-    periodic = _clockwork(settings, kept, query, engine, clock)
-    readiness = Readiness(kept.store, accounting, clock)
+    periodic = _clockwork(settings, kept, accounting, query, engine)
+    readiness = Readiness(kept.store, accounting, kept.clock)
     written = _on_written(metrics, accounting, readiness)
-    ingest = Ingest(directory, kept.control, kept.store, clock=clock, written=written)
+    ingest = Ingest(directory, kept.control, kept.store, clock=kept.clock, written=written)
     metrics.registry.register(
         Readout(ingest.stats, kept.store.stats, lambda: directory.state().generation, periodic.ages)
     )
@@ -184,7 +185,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
         ingest=ingest,
         accounting=accounting,
         query=query,
-        tokens=Tokens(kept.control, clock),
+        tokens=Tokens(kept.control, kept.clock),
         periodic=periodic,
         metrics=metrics,
         ready=readiness.is_ready,
@@ -194,27 +195,27 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory, clock: Callable
 def _clockwork(
     settings: Settings,
     kept: _Kept,
+    accounting: Accounting,
     query: CollectorQuery,
     engine: AlertEngine,
-    clock: Callable[[], float],
 ) -> Periodic:
     return Periodic(
-        accounting=query.accounting,
+        accounting=accounting,
         engine=engine,
         facts=query.facts,
         refresh=query.refresh,
         store=kept.store,
         settings=settings,
-        clock=clock,
+        clock=kept.clock,
     )
 
 
-def _alerting(settings: Settings, kept: _Kept, clock: Callable[[], float]) -> AlertEngine:
+def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
     notifier = Notifier(
         channels(settings.notify),
         kept.control,
         external_url=public_address(settings.collector, socket.gethostname()),
-        clock=clock,
+        clock=kept.clock,
     )
     return AlertEngine(kept.control, notifier, settings.alerts)
 
