@@ -36,6 +36,17 @@ CONFIG_OPTIONS = (
     "--config",
     "--hf-config-path",
 )
+OUTPUT_OPTIONS = frozenset(
+    (
+        "--output_dir", "--output-dir", "--output", "--out_dir", "--out-dir", "--save_dir", "--log_dir", "--log-dir",
+        "--logging_dir", "--logging-dir", "--tensorboard_dir", "--tensorboard-dir", "--tensorboard-log-dir",
+        "--default_root_dir", "--results_dir", "--results-dir", "--exp_dir", "--run_dir", "--metrics_dir",
+        "--metrics-dir", "--wandb_dir", "--wandb-dir", "--wandb-save-dir", "--tracking_uri", "--mlflow_tracking_uri",
+        "--mlflow-tracking-uri", "trainer.default_root_dir", "exp_manager.exp_dir", "exp_manager.explicit_log_dir",
+        "hydra.run.dir",
+    )
+)  # fmt: skip
+"""Arguments that name a folder of the run's own files."""
 INTERPRETER = re.compile(r"(?:pt_main_thread|python[\d.]*|pypy[\d.]*)$")
 
 
@@ -143,10 +154,22 @@ def job_kind(process: Process) -> JobKind:
 
 def config_paths(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Folders or files that the command line names as a model's configuration."""
+    return values_of(argv, frozenset(CONFIG_OPTIONS))
+
+
+def output_paths(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Folders that the command line names for the run's own files; addresses of servers are left out."""
+    return tuple(
+        path for path in values_of(argv, OUTPUT_OPTIONS) if "://" not in path.removeprefix("file://")
+    )
+
+
+def values_of(argv: tuple[str, ...], options: frozenset[str]) -> tuple[str, ...]:
+    """The values of some options, as ``--option value`` or ``--option=value``."""
     found = []
     for position, word in enumerate(argv):
         option, separator, value = word.partition("=")
-        if option in CONFIG_OPTIONS:
+        if option in options:
             target = value if separator else argv[position + 1] if position + 1 < len(argv) else ""
             if target and not target.startswith("-"):
                 found.append(target)

@@ -52,6 +52,8 @@ class AgentSettings:
     """Log files to follow beside those found by themselves, such as ``/scratch/*/train.log``."""
     log_format: tuple[Any, ...] = ()
     """Step lines of in-house trainers: tables with ``name``, ``expression``, ``units`` and ``literal``."""
+    pod_logs: Path = Path("/var/log/pods")
+    """Where the kubelet keeps the output of pods; differs in containers that mount the host's elsewhere."""
     gpm: bool = True
     """Whether to read GPM (tensor, SM and memory activity) where the GPU has it."""
     proc_root: Path = Path("/proc")

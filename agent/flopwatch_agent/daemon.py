@@ -260,7 +260,7 @@ class Daemon:
     def _job_watch(self, procfs: Procfs, boot: str, folder: Path) -> JobWatch:
         committed = self._queue.spool.next_sequence - 1 if self._queue is not None else -1
         positions = self._queue.positions if self._queue is not None else Positions(folder, committed)
-        finder = LogFinder(procfs)
+        finder = LogFinder(procfs, self._settings.pod_logs)
         self._steps = StepsSource(
             finder=finder,
             positions=positions,

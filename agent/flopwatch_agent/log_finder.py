@@ -7,7 +7,9 @@ from pathlib import Path
 
 from flopwatch_agent.attribution import slurm_job
 from flopwatch_agent.log_file import FileIdentity, identity_of
+from flopwatch_agent.metric_files import MetricFile, MetricFiles
 from flopwatch_agent.permissions import may_read
+from flopwatch_agent.pod_logs import POD_LOGS, pod_logs
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.source import JobProcess, ObservedJob
 
@@ -60,13 +62,17 @@ class Outputs:
     files: tuple[Output, ...] = ()
     reason: str | None = None
     """Why there is no file, in words for the job's owner."""
+    beside: tuple[Output, ...] = ()
+    """Files of metrics, where they were asked for."""
 
 
 class LogFinder:
-    """Looks at what the processes of a job write to."""
+    """Looks at what the processes of a job write to. ``pod_root`` is where the kubelet keeps pods' output."""
 
-    def __init__(self, procfs: Procfs) -> None:
+    def __init__(self, procfs: Procfs, pod_root: Path = POD_LOGS) -> None:
         self._procfs = procfs
+        self._pod_root = pod_root
+        self._metrics = MetricFiles(procfs)
         self._root = procfs.tree.root
         self._prefix = f"{self._root}/"
         self._related: dict[str, tuple[float, dict[FileIdentity, Output]]] = {}
@@ -75,8 +81,11 @@ class LogFinder:
         self._inputs: dict[int, str | None] = {}
         self._inputs_at = float("-inf")
 
-    def find(self, job: ObservedJob, now: float) -> Outputs:
-        """The files behind the job's standard output and error, else behind those who read its pipes."""
+    def find(self, job: ObservedJob, now: float, *, beside: bool = False) -> Outputs:
+        """The files behind the job's standard output and error, else behind those who read its pipes.
+
+        ``beside``: its files of metrics too.
+        """
         files: dict[FileIdentity, Output] = {}
         reasons: list[str] = []
         pipes: set[int] = set()
@@ -87,7 +96,12 @@ class LogFinder:
                 self._look(process, number, files, reasons, pipes)
         if not files or pipes:
             files.update(self._kept_indirect(job, pipes, now, direct=bool(files)))
-        return Outputs(files=tuple(files.values()), reason=None if files else next(iter(reasons), None))
+        metrics = self._metrics.find(job, now) if beside else ()
+        return Outputs(
+            files=tuple(files.values()),
+            reason=None if files else next(iter(reasons), None),
+            beside=tuple(as_output(item) for item in metrics if item.identity not in files),
+        )
 
     def holds(self, job: ObservedJob, identity: FileIdentity) -> bool:
         """Whether a process of the job has a file open."""
@@ -104,6 +118,7 @@ class LogFinder:
     def forget(self, ref: str) -> None:
         """Drop what is kept of a job that ended."""
         self._related.pop(ref, None)
+        self._metrics.forget(ref)
 
     def _look(
         self,
@@ -165,13 +180,25 @@ class LogFinder:
         self, job: ObservedJob, pipes: set[int], now: float, *, direct: bool
     ) -> dict[FileIdentity, Output]:
         """Files of those who read the job's pipes, of its Slurm step's client, else the job's own open log files."""
-        files: dict[FileIdentity, Output] = {}
+        files = {} if direct else self._of_pod(job)
+        if files:
+            return files
         for pid, by_stdin in self._readers(job, pipes, now) if pipes else ():
             self._written(pid, job, files, every=by_stdin)
         if not files and not direct:
             for process in job.processes:
                 self._written(process.pid, job, files, every=False)
         return files
+
+    def _of_pod(self, job: ObservedJob) -> dict[FileIdentity, Output]:
+        """What the container runtime writes of the job's pod: the job's own output, whoever may read the file."""
+        uid = job.sighting.scheduler_job_id
+        if job.sighting.scheduler != "kubernetes" or uid is None:
+            return {}
+        return {
+            identity: Output(identity=identity, way=path, path=str(path), appended=True)
+            for identity, path in pod_logs(self._pod_root, uid).items()
+        }
 
     def _standard_inputs(self, now: float) -> dict[int, str | None]:
         """What every process reads: looked up once for all jobs of a look."""
@@ -235,3 +262,8 @@ class LogFinder:
     def _readable(self, job: ObservedJob, path: str, status: os.stat_result) -> bool:
         first = job.processes[0]
         return status.st_uid == first.uid or may_read(Path(path), first.uid, first.groups)
+
+
+def as_output(item: MetricFile) -> Output:
+    """A file of metrics as a file to follow: what stood in it before may be another run's."""
+    return Output(identity=item.identity, way=item.way, path=item.path, appended=True, rank=item.rank)

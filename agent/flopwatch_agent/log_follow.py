@@ -58,6 +58,12 @@ class Follower:
     sent_until: int = 0
     """Up to here rows were sent by an agent before this one."""
     source_id: str | None = None
+    is_metrics: bool = False
+    """A file of metrics beside the log."""
+    has_times: bool = False
+    """Whether a row with a step time was seen."""
+    wanted_seconds: float = 0.0
+    """When a look last found that the job writes it."""
     rows_seen: int = 0
     problem: str | None = None
     last_read_seconds: float | None = None
@@ -145,6 +151,7 @@ class Follower:
     def _kept(self, output: Output) -> Output:
         """The output without what is history or was sent; its rows are put aside for dating."""
         offset = self.file.offset
+        self.has_times = self.has_times or any(row.seconds is not None for row in output.steps)
         if offset <= self.sent_until:
             self.rows_seen += len(output.steps)
             return Output(runs=output.runs, family=output.family)

@@ -69,6 +69,8 @@ class ObservedJob:
     processes: tuple[JobProcess, ...] = ()
     config_paths: tuple[str, ...] = ()
     """Model configurations that the job's command line names; they never leave the node."""
+    output_paths: tuple[str, ...] = ()
+    """Folders that the command lines name for the run's own files; they never leave the node."""
     declared_model: str | None = None
     """``FLOPWATCH_MODEL``: a configuration's path or a shape in JSON."""
     declared_parameters: int | None = None

@@ -10,6 +10,7 @@ from flopwatch_agent.attribution import (
     config_paths,
     identity,
     job_kind,
+    output_paths,
     program_name,
     rendezvous,
     slurm_job,
@@ -174,14 +175,14 @@ class JobsSource:
 
     def _observed(self, job: Tracked, devices: tuple[GpuDevice, ...], end: float | None) -> ObservedJob:
         members = sorted(job.members.values(), key=lambda item: (item.start_ticks, item.pid))
-        configs: list[str] = []
-        for process in members:
-            configs.extend(item for item in config_paths(process.argv) if item not in configs)
+        configs = dict.fromkeys(path for process in members for path in config_paths(process.argv))
+        outputs = dict.fromkeys(path for process in members for path in output_paths(process.argv))
         sighting, findings = self._sighting(job, members, devices, end)
         return ObservedJob(
             sighting=sighting,
             processes=tuple(as_job_process(item, is_top=item.key in job.tops) for item in members),
             config_paths=tuple(configs),
+            output_paths=tuple(outputs),
             declared_model=variable(members, "FLOPWATCH_MODEL"),
             declared_parameters=number(members, "FLOPWATCH_PARAMETERS"),
             findings=findings,

@@ -2,13 +2,23 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
-from flopwatch.wire import Finding, FollowedLog, JobSighting, Phase, RunFacts, SessionMark, StepRecord
+from flopwatch.wire import (
+    Finding,
+    FollowedLog,
+    JobSighting,
+    Phase,
+    RunFacts,
+    SessionMark,
+    SourceKind,
+    StepRecord,
+)
+from flopwatch_agent.candidates import Candidates
 from flopwatch_agent.log_file import FileIdentity, LogFile
 from flopwatch_agent.log_finder import LogFinder, Output
-from flopwatch_agent.log_follow import Follower, Position, Reader
+from flopwatch_agent.log_follow import NOTHING, Follower, Position, Reader
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.sdk_messages import JobWords, MessageError, SdkMessage, understood
 from flopwatch_agent.sdk_socket import Datagram
@@ -22,6 +32,8 @@ BYTES_A_READ = 12 << 20
 MAX_FILES_A_JOB = 16
 MAX_RUN_FACTS = 24
 MAX_LEFT = 500
+LET_GO_SECONDS = 300.0
+"""A file that the job does not write any more is followed so much longer."""
 BIRTH_SLACK = 1.0
 WAITING = "steps"
 NOWHERE = "no output file of its processes was found: report steps with flopwatch.StepReporter"
@@ -35,6 +47,8 @@ class JobProgress:
     run: dict[tuple[str, str, int], RunFacts] = field(default_factory=dict)
     words: JobWords = field(default_factory=JobWords)
     has_steps: bool = False
+    has_times: bool = False
+    """Whether its log or the SDK gave the time of a step."""
     reason: str | None = None
     last_step: StepRecord | None = None
     findings: dict[str, Finding] = field(default_factory=dict)
@@ -72,6 +86,7 @@ class StepsSource:
         self._progress: dict[str, JobProgress] = {}
         self._problems: dict[tuple[str, str], FollowedLog] = {}
         self._left: dict[str, Position] = {}
+        self._candidates = Candidates()
         self.sdk_claims = 0
         """Claims of identity in SDK messages that were ignored."""
         self.sdk_malformed = 0
@@ -85,10 +100,13 @@ class StepsSource:
         ``configured`` are logs that the settings name, by job.
         """
         wanted: dict[FileIdentity, list[tuple[ObservedJob, Output]]] = {}
+        beside: dict[FileIdentity, list[tuple[ObservedJob, Output]]] = {}
         self._problems = {}
         for job in jobs:
             progress = self._progress.setdefault(job.sighting.ref, JobProgress())
-            found = self._finder.find(job, now)
+            found = self._finder.find(job, now, beside=self._candidates.wants(job.sighting.ref))
+            for output in found.beside:
+                beside.setdefault(output.identity, []).append((job, output))
             files = {item.identity: item for item in (*configured.get(job.sighting.ref, ()), *found.files)}
             progress.reason = None if files else found.reason or NOWHERE
             ordered = sorted(files.values(), key=lambda item: item.rank if item.rank is not None else -1)
@@ -100,7 +118,27 @@ class StepsSource:
                 findings.extend(self._shared(identity, writers))
             elif identity not in self._followers:
                 self._follow(*writers[0])
+        self._consider(beside, wanted.keys())
+        self._let_go(now, wanted.keys() | beside.keys())
         return tuple(findings)
+
+    def _consider(
+        self, beside: Mapping[FileIdentity, list[tuple[ObservedJob, Output]]], logs: Set[FileIdentity]
+    ) -> None:
+        """Begin to follow files of metrics that are one job's and no log."""
+        for identity, writers in beside.items():
+            known = identity in self._followers or identity in logs or not self._candidates.takes(identity)
+            if len(writers) == 1 and not known:
+                self._follow(*writers[0], is_metrics=True)
+
+    def _let_go(self, now: float, written: Set[FileIdentity]) -> None:
+        """Leave the files that no job writes any more and that bring nothing."""
+        for identity, follower in list(self._followers.items()):
+            if identity in written:
+                follower.wanted_seconds = now
+            elif now - max(follower.wanted_seconds, follower.last_read_seconds or 0.0) > LET_GO_SECONDS:
+                logger.info("%s is written no more", follower.file.path)
+                self._leave(identity, follower)
 
     def read(self, now: float) -> Readings:
         """The rows that were written since the last read."""
@@ -113,9 +151,10 @@ class StepsSource:
                 self._lose(identity, follower, f"it cannot be read any more: {error.strerror}")
                 continue
             budget -= taken
-            self._convert(follower, output, collected)
+            self._take(identity, follower, output, (now, collected))
             if budget <= 0:
                 break
+        self._settle(now, collected)
         return as_readings(collected)
 
     def hear(self, messages: list[tuple[Datagram, str, int]]) -> Readings:
@@ -137,21 +176,53 @@ class StepsSource:
         collected = Collected()
         ended = {job.sighting.ref for job in jobs}
         for identity, follower in list(self._followers.items()):
-            if follower.job not in ended:
-                continue
-            try:
-                while True:
-                    output, taken = follower.poll(now, BYTES_A_FILE)
-                    self._convert(follower, output, collected)
-                    if not taken:
-                        break
-                self._convert(follower, follower.finish(now), collected)
-            except OSError as error:
-                logger.info("the end of %s was not read: %s", follower.file.path, error)
-            self._leave(identity, follower)
+            if follower.job in ended:
+                self._read_rest(identity, follower, now, collected)
+        self._settle(now, collected)
         for ref in ended:
+            for follower, output in self._candidates.last(ref):
+                self._convert(follower, output, collected)
             self._finder.forget(ref)
+        for identity, follower in list(self._followers.items()):
+            if follower.job in ended:
+                self._leave(identity, follower)
         return as_readings(collected)
+
+    def _read_rest(
+        self, identity: FileIdentity, follower: Follower, now: float, collected: Collected
+    ) -> None:
+        try:
+            while True:
+                output, taken = follower.poll(now, BYTES_A_FILE)
+                self._take(identity, follower, output, (now, collected))
+                if not taken:
+                    break
+            self._take(identity, follower, follower.finish(now), (now, collected))
+        except OSError as error:
+            logger.info("the end of %s was not read: %s", follower.file.path, error)
+
+    def _take(
+        self, identity: FileIdentity, follower: Follower, output: rows.Output, into: tuple[float, Collected]
+    ) -> None:
+        """Send what a file gave, or hold it back where it is a candidate."""
+        now, collected = into
+        if self._candidates.is_held(identity):
+            if output != NOTHING:
+                self._candidates.hold(identity, output, now)
+            return
+        if follower.has_times and not follower.is_metrics:
+            self._progress.setdefault(follower.job, JobProgress()).has_times = True
+        self._convert(follower, output, collected)
+
+    def _settle(self, now: float, collected: Collected) -> None:
+        """Decide between a job's log and the files of metrics beside it, where it can be told."""
+        sent, dropped = self._candidates.settle(
+            now, lambda ref: self._progress.setdefault(ref, JobProgress()).has_times
+        )
+        for follower, output in sent:
+            self._convert(follower, output, collected)
+        for follower in dropped:
+            self._leave(follower.file.identity, follower, keep=False)
 
     def forget(self, ref: str) -> None:
         """Drop what is known of a job whose end was told."""
@@ -206,7 +277,8 @@ class StepsSource:
 
     def positions(self) -> dict[str, Position]:
         """How far each file was read, to be kept with the batch that carries its rows."""
-        found = ((str(identity), follower.position()) for identity, follower in self._followers.items())
+        sent = (item for item in self._followers.items() if not self._candidates.is_held(item[0]))
+        found = ((str(identity), follower.position()) for identity, follower in sent)
         return {**self._left, **{key: position for key, position in found if position is not None}}
 
     def _shared(self, identity: FileIdentity, writers: list[tuple[ObservedJob, Output]]) -> list[Finding]:
@@ -219,13 +291,19 @@ class StepsSource:
             self._problem(job.sighting.ref, output.path, text)
         return [Finding(job=job.sighting.ref, code="shared_log", text=text) for job, _ in writers]
 
-    def _follow(self, job: ObservedJob, output: Output) -> None:
+    def _follow(self, job: ObservedJob, output: Output, *, is_metrics: bool = False) -> None:
         ref = job.sighting.ref
         try:
             file = LogFile(output.way, output.path)
         except OSError as error:
+            if is_metrics:
+                logger.debug("%s cannot be opened: %s", output.path, error)
+                return
             self._problem(ref, output.path, f"it cannot be opened: {error.strerror or error}")
             self._progress[ref].reason = f"its log {output.path} cannot be opened: {error.strerror or error}"
+            return
+        if is_metrics and file.identity != output.identity:
+            file.close()  # another file took the name after it was looked at
             return
         start = job.sighting.start_time_seconds or 0.0
         of_this_run = (
@@ -239,12 +317,15 @@ class StepsSource:
             reader=self._new_reader(),
             run_start_seconds=start,
             history_end=0 if of_this_run else file.size_at_open,
+            is_metrics=is_metrics,
         )
         name = str(file.identity)
         kept = self._left.get(name) or self._positions.get(name)
         if kept is not None and (kept.job, kept.source_id) == (ref, file.source_id()):
             follower.sent_until, follower.history_end = kept.offset, kept.history_end
         self._followers[file.identity] = follower
+        if is_metrics:
+            self._candidates.add(follower)
         logger.info("following %s for %s", output.path, ref)
 
     def _lose(self, identity: FileIdentity, follower: Follower, why: str) -> None:
@@ -252,9 +333,10 @@ class StepsSource:
         self._problem(follower.job, follower.file.path, why)
         self._leave(identity, follower)
 
-    def _leave(self, identity: FileIdentity, follower: Follower) -> None:
+    def _leave(self, identity: FileIdentity, follower: Follower, *, keep: bool = True) -> None:
         """Follow a file no more; should the same job come back to it, it goes on where it was."""
-        position = follower.position()
+        position = follower.position() if keep and not self._candidates.is_held(identity) else None
+        self._candidates.forget(identity)
         if position is not None:
             self._left[str(identity)] = position
         while len(self._left) > MAX_LEFT:
@@ -268,13 +350,14 @@ class StepsSource:
     def _convert(self, follower: Follower, output: rows.Output, collected: Collected) -> None:
         progress = self._progress.setdefault(follower.job, JobProgress())
         source_id = follower.source_id or ""
+        source: SourceKind = "file" if follower.is_metrics else "log"
         for facts in output.runs:
-            progress.add_run(facts)
-        records = to_wire.steps(output, job=follower.job, source_id=source_id)
+            progress.add_run(dataclasses.replace(facts, source=source) if follower.is_metrics else facts)
+        records = to_wire.steps(output, job=follower.job, source_id=source_id, source=source)
         if records:
             progress.has_steps, progress.last_step = True, records[-1]
         collected.steps.extend(records)
-        collected.phases.extend(to_wire.phases(output, job=follower.job, source_id=source_id))
+        collected.phases.extend(to_wire.phases(output, job=follower.job, source_id=source_id, source=source))
         collected.sessions.extend(to_wire.sessions(output, job=follower.job, source_id=source_id))
         collected.findings.extend(to_wire.findings(output, job=follower.job))
 
@@ -282,7 +365,8 @@ class StepsSource:
         progress = self._progress.setdefault(job, JobProgress())
         self.sdk_claims += message.claims
         if message.step is not None:
-            progress.has_steps, progress.last_step = True, message.step
+            progress.has_steps = progress.has_times = True
+            progress.last_step = message.step
             collected.steps.append(message.step)
         if message.phase is not None:
             collected.phases.append(message.phase)

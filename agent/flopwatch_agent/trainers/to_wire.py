@@ -1,18 +1,18 @@
 """Rows, phases, sessions and findings of a log as values of the wire."""
 
-from flopwatch.wire import Finding, Phase, SessionMark, StepRecord
+from flopwatch.wire import Finding, Phase, SessionMark, SourceKind, StepRecord
 from flopwatch_agent.trainers.rows import LogFinding, Output, PhaseMark, Row, SessionInfo
 
 
-def steps(output: Output, *, job: str, source_id: str) -> tuple[StepRecord, ...]:
+def steps(output: Output, *, job: str, source_id: str, source: SourceKind = "log") -> tuple[StepRecord, ...]:
     """The rows for the collector, without those whose end cannot be placed in time."""
-    made = (step_record(row, job=job, source_id=source_id) for row in output.steps)
+    made = (step_record(row, job=job, source_id=source_id, source=source) for row in output.steps)
     return tuple(record for record in made if record is not None)
 
 
-def phases(output: Output, *, job: str, source_id: str) -> tuple[Phase, ...]:
+def phases(output: Output, *, job: str, source_id: str, source: SourceKind = "log") -> tuple[Phase, ...]:
     """The phases for the collector, without those that cannot be placed in time."""
-    made = (phase(mark, job=job, source_id=source_id) for mark in output.phases)
+    made = (phase(mark, job=job, source_id=source_id, source=source) for mark in output.phases)
     return tuple(item for item in made if item is not None)
 
 
@@ -26,7 +26,7 @@ def findings(output: Output, *, job: str) -> tuple[Finding, ...]:
     return tuple(finding(found, job=job) for found in output.findings)
 
 
-def step_record(row: Row, *, job: str, source_id: str) -> StepRecord | None:
+def step_record(row: Row, *, job: str, source_id: str, source: SourceKind = "log") -> StepRecord | None:
     """The row for the collector; ``None`` while its end cannot be placed in time.
 
     Times of overlapping windows are cut to the steps since the row before, so that sums stay true.
@@ -39,7 +39,7 @@ def step_record(row: Row, *, job: str, source_id: str) -> StepRecord | None:
     mean = row.step_seconds
     return StepRecord(
         job=job,
-        source="log",
+        source=source,
         source_id=source_id,
         step=row.step,
         end_time_seconds=row.end_time_seconds,
@@ -60,7 +60,7 @@ def step_record(row: Row, *, job: str, source_id: str) -> StepRecord | None:
     )
 
 
-def phase(mark: PhaseMark, *, job: str, source_id: str) -> Phase | None:
+def phase(mark: PhaseMark, *, job: str, source_id: str, source: SourceKind = "log") -> Phase | None:
     """The phase for the collector; ``None`` where its begin or end cannot be placed in time."""
     begin, end = mark.begin_time_seconds, mark.end_time_seconds
     if begin is None or end is None:
@@ -70,7 +70,7 @@ def phase(mark: PhaseMark, *, job: str, source_id: str) -> Phase | None:
         kind=mark.kind,
         begin_seconds=begin,
         end_seconds=end,
-        source="log",
+        source=source,
         source_id=source_id,
         session=mark.session,
         step=mark.after_step,

@@ -1,0 +1,174 @@
+"""Files of metrics beside a job's output: those its processes have open, and those in the folders it was told to use.
+
+TensorBoard event files, JSON lines, CSV tables, MLflow's step times, and the copies of the console that torchrun and
+W&B keep. Only regular files that changed since the job began and that the job's own user may read.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from flopwatch_agent.log_file import FileIdentity, identity_of
+from flopwatch_agent.permissions import may_read
+from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.source import JobProcess, ObservedJob
+from flopwatch_agent.trainers.tensorboard import TAGS
+
+SCAN_SECONDS = 20.0
+MAX_FOLDERS = 16
+MAX_ENTRIES = 4000
+MAX_DEPTH = 6
+MAX_FILES = 8
+MAX_DESCRIPTORS = 1024
+START_SLACK_SECONDS = 2.0
+WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
+STEP_TIMES = "|".join(re.escape(tag) for tag, quantity in TAGS.items() if quantity == "seconds")
+KINDS = (
+    re.compile(r"/attempt_\d+/\d+/std(?:out|err)\.log$"),
+    re.compile(r"\.jsonl$"),
+    re.compile(r"\.csv$"),
+    re.compile(rf"/metrics/(?:{STEP_TIMES})$"),
+    re.compile(r"/wandb/(?:offline-)?run-[^/]+/files/output\.log$"),
+    re.compile(r"/events\.out\.tfevents\.[^/]+$"),
+)
+"""Paths of files that may hold steps, the more telling kinds first."""
+TRACKER_RUN = re.compile(r"(?P<run>.*/wandb/(?:offline-)?run-[^/]+)/")
+"""W&B keeps its own log open in the run's folder."""
+SKIPPED = re.compile(r"\.|checkpoint|global_step|iter_|epoch_?\d|artifacts$|cache$|node_modules$")
+"""Folders that hold weights, not metrics."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricFile:
+    """One file that may hold the job's steps."""
+
+    identity: FileIdentity
+    way: Path
+    path: str
+    kind: int
+    """Index into ``KINDS``."""
+    rank: int | None = None
+
+
+class MetricFiles:
+    """Looks for them, for each job only now and then."""
+
+    def __init__(self, procfs: Procfs) -> None:
+        self._procfs = procfs
+        self._root = procfs.tree.root
+        self._known: dict[str, tuple[float, tuple[MetricFile, ...]]] = {}
+
+    def find(self, job: ObservedJob, now: float) -> tuple[MetricFile, ...]:
+        """The files of a live job, the more telling first."""
+        kept = self._known.get(job.sighting.ref)
+        if kept is None or not 0 <= now - kept[0] < SCAN_SECONDS:
+            kept = self._known[job.sighting.ref] = (now, self._look(job) if job.processes else ())
+        return kept[1]
+
+    def forget(self, ref: str) -> None:
+        """Drop what is kept of a job that ended."""
+        self._known.pop(ref, None)
+
+    def _look(self, job: ObservedJob) -> tuple[MetricFile, ...]:
+        found: dict[FileIdentity, MetricFile] = {}
+        folders: list[Path] = []
+        for process in job.processes:
+            self._open_ones(process, found, folders)
+        first = job.processes[0]
+        named = (self._inside(first, text) for text in job.output_paths)
+        folders += [folder for folder in named if folder is not None]
+        start = job.sighting.start_time_seconds or first.start_time_seconds
+        left = MAX_ENTRIES
+        for folder in dict.fromkeys(folders[:MAX_FOLDERS]):
+            left = self._in_folder(folder, first, (start, left), found)
+        ordered = sorted(found.values(), key=lambda item: (item.kind, item.rank or 0, item.path))
+        return tuple(ordered[:MAX_FILES])
+
+    def _open_ones(
+        self, process: JobProcess, found: dict[FileIdentity, MetricFile], folders: list[Path]
+    ) -> None:
+        """Files of the known kinds that a process writes, and folders of trackers that it is seen to use."""
+        for name in self._procfs.tree.names(f"{process.pid}/fd")[:MAX_DESCRIPTORS]:
+            path = self._procfs.tree.link(f"{process.pid}/fd/{name}") or ""
+            run = TRACKER_RUN.match(path)
+            if run is not None and (folder := self._inside(process, run["run"])) is not None:
+                folders.append(folder)
+            kind = kind_of(path)
+            if kind is None or not self._is_written(process.pid, name):
+                continue
+            way = self._root / f"{process.pid}/fd/{name}"
+            try:
+                status = way.stat()
+            except OSError:
+                continue
+            may = status.st_uid == process.uid or may_read(Path(path), process.uid, process.groups)
+            if stat.S_ISREG(status.st_mode) and may:
+                item = MetricFile(
+                    identity=identity_of(status), way=way, path=path, kind=kind, rank=process.rank
+                )
+                found.setdefault(item.identity, item)
+
+    def _is_written(self, pid: int, name: str) -> bool:
+        for line in (self._procfs.tree.text(f"{pid}/fdinfo/{name}") or "").splitlines():
+            if line.startswith("flags:"):
+                return bool(int(line.split()[1], 8) & WRITE_FLAGS)
+        return False
+
+    def _inside(self, process: JobProcess, text: str) -> Path | None:
+        """A path as the process sees it: from its working folder, under its root."""
+        link = self._procfs.tree.link
+        path = text.removeprefix("file://").removeprefix("file:")
+        path = path if path.startswith("/") else f"{link(f'{process.pid}/cwd') or ''}/{path}"
+        if not path.startswith("/"):
+            return None
+        own_root = link(f"{process.pid}/root") not in ("/", None)
+        return self._root / f"{process.pid}/root" / path.lstrip("/") if own_root else Path(path)
+
+    def _in_folder(
+        self,
+        folder: Path,
+        process: JobProcess,
+        limits: tuple[float, int],
+        found: dict[FileIdentity, MetricFile],
+    ) -> int:
+        """Add a folder's files that changed since the start; how many more entries may be looked at."""
+        start, left = limits
+        for path, status in entries(folder, left):
+            left -= 1
+            kind = kind_of(path)
+            if kind is None or status.st_mtime < start - START_SLACK_SECONDS:
+                continue
+            if may_read(Path(path), process.uid, process.groups):
+                item = MetricFile(identity=identity_of(status), way=Path(path), path=path, kind=kind)
+                found.setdefault(item.identity, item)
+        return left
+
+
+def kind_of(path: str) -> int | None:
+    """Which of ``KINDS`` a path is of; None for any other file."""
+    return next((number for number, pattern in enumerate(KINDS) if pattern.search(path)), None)
+
+
+def entries(folder: Path, limit: int) -> Iterator[tuple[str, os.stat_result]]:
+    """Regular files below a folder, at most ``limit`` entries looked at; links to folders are not followed."""
+    waiting = [(str(folder), 0)]
+    while waiting and limit > 0:
+        here, depth = waiting.pop(0)
+        try:
+            with os.scandir(here) as listed:
+                children = sorted(listed, key=lambda entry: entry.name)[:limit]
+        except OSError:
+            continue
+        limit -= len(children)
+        for entry in children:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if depth < MAX_DEPTH and not SKIPPED.match(entry.name):
+                        waiting.append((entry.path, depth + 1))
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry.path, entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
