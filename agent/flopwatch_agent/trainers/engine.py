@@ -29,6 +29,8 @@ from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, usual_seconds, 
 from flopwatch_agent.trainers.steps import step_of
 
 _MOST_ROLLOUTS = 10_000
+_SHOWN_SECOND = 1.0
+"""A bar shows whole seconds: two drawings of one moment may lie that far apart."""
 
 
 class Engine:
@@ -55,6 +57,7 @@ class Engine:
         self._waiting: Reading | None = None
         self._bar: Bar | None = None
         self._first_bar: Bar | None = None
+        self._undrawn: Reading | None = None
         self._companion: dict[str, float] = {}
         self._main_expected = False
 
@@ -67,6 +70,7 @@ class Engine:
         """A progress bar was drawn."""
         if not (bar.plain or bar.training):
             return
+        self._number_by(bar)
         previous = self._launch.previous
         known = previous.bar.total if previous and previous.bar else bar.total
         if bar.total == (integer(self.book.facts, "total_steps") or known):
@@ -86,6 +90,7 @@ class Engine:
 
     def rollout(self, values: Mapping[str, float], origin: Origin) -> None:
         """A rollout of reinforcement learning has ended."""
+        self._number_by(None)
         if self.rollouts and self.rollouts[-1].get("rollout") == values.get("rollout"):
             return
         rate, trained = values.get("tokens_per_second"), values.get("actor_train_time_s")
@@ -100,6 +105,7 @@ class Engine:
 
     def mark(self, mark: Mark, origin: Origin = NOWHERE) -> None:
         """An evaluation, checkpoint, launch or resume line."""
+        self._number_by(None)
         if mark.kind in ("launch", "resume"):
             self._begins(mark, origin)
         elif mark.kind != "skip" and self._launch.rows:
@@ -119,6 +125,7 @@ class Engine:
         self, grammar: Grammar, values: Mapping[str, float], *, family: str, origin: Origin = NOWHERE
     ) -> None:
         """A grammar has read a row."""
+        self._number_by(None)
         merged = {**self._companion, **values}
         merged = {name: value for name, value in merged.items() if name == "loss" or math.isfinite(value)}
         if merged.get("step", 0.0) < 0:
@@ -131,12 +138,31 @@ class Engine:
         bar = self._bar if "bar" in grammar.order else None
         relaunched = self._announced or self._restarted(merged)
         step = step_of(merged, bar, self._launch, self.book.facts, relaunched=relaunched)
-        self._sort_out(
-            Reading(grammar=grammar, values=merged, step=step, family=family, origin=origin, bar=bar)
-        )
+        reading = Reading(grammar=grammar, values=merged, step=step, family=family, origin=origin, bar=bar)
+        if bar is not None and "step" not in merged and step == bar.n:
+            self._undrawn = reading
+        else:
+            self._sort_out(reading)
+
+    def _number_by(self, bar: Bar | None) -> None:
+        """Let go a row numbered by its bar. tqdm skips drawings of quick steps but draws anew right after a row."""
+        reading, self._undrawn = self._undrawn, None
+        if reading is None or reading.bar is None:
+            return
+        if bar is not None and self._drawn_with(reading.bar, bar):
+            reading = replace(reading, step=bar.n, bar=bar)
+        self._sort_out(reading)
+
+    def _drawn_with(self, before: Bar, after: Bar) -> bool:
+        previous, interval = self._launch.previous, self._launch.interval
+        if previous is not None and interval and before.n == previous.step + interval:
+            return False
+        late = after.elapsed_seconds - before.elapsed_seconds
+        return after.total == before.total and after.n > before.n and late <= _SHOWN_SECOND
 
     def finish(self) -> None:
         """The end of the file: what waited is a row, what was held is none."""
+        self._number_by(None)
         self._flush_waiting()
         if self._held is not None:
             self._stale_finding(self._held)

@@ -32,12 +32,16 @@ _COLUMNS = {
 
 
 class CsvTable:
-    """A step's figures may lie on two rows: the loss with the step, the throughput with the batch count."""
+    """A step's figures may lie on two rows: the loss with the step, the throughput with the batch count.
+
+    Newer releases of Lightning write the throughput first, with epoch and step of its own.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._header: list[str] | None = None
         self._waiting: dict[str, float] | None = None
+        self._ahead: dict[str, float] | None = None
 
     def feed(self, block: bytes, arrived: float | None) -> None:
         """Take a block of whole lines."""
@@ -49,37 +53,62 @@ class CsvTable:
                 self._row(dict(zip(self._header, cells, strict=False)), arrived)
 
     def finish(self, arrived: float | None) -> None:
-        """The last step may have had no throughput row."""
+        """The last step may have had no throughput row, or nothing but that."""
         self._flush(arrived)
+        self._flush_ahead(arrived)
 
     def _row(self, cells: dict[str, str], arrived: float | None) -> None:
         loss = next((cells[name] for name in _LOSS if cells.get(name)), None)
         figures = _figures(cells)
         if loss is not None:
-            self._flush(arrived)
-            step = parse_number(cells.get("step", ""))
-            if step is None:
-                return
-            self._waiting = {"step": step, **figures}
-            value = parse_number(loss)
-            if value is not None:
-                self._waiting["loss"] = value
-            if "fit_seconds" in figures or "seconds" in figures or not self._has_throughput():
-                self._flush(arrived)
+            self._loss_row(cells, loss, figures, arrived)
         elif figures:
-            if self._waiting is not None:
-                self._waiting.update(figures)
-                self._flush(arrived)
+            self._figures_row(cells, figures, arrived)
         elif any(name.startswith("val") and cells[name] for name in cells):
             self._engine.mark(Mark(kind="eval", done=True), Origin(arrived_at_seconds=arrived))
+
+    def _loss_row(
+        self, cells: dict[str, str], loss: str, figures: dict[str, float], arrived: float | None
+    ) -> None:
+        self._flush(arrived)
+        step = parse_number(cells.get("step", ""))
+        if step is None:
+            return
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead["step"] != step:
+            self._flush_values(ahead, arrived)
+            ahead = None
+        self._waiting = {**(ahead or {}), "step": step, **figures}
+        value = parse_number(loss)
+        if value is not None:
+            self._waiting["loss"] = value
+        if "fit_seconds" in self._waiting or "seconds" in self._waiting or not self._has_throughput():
+            self._flush(arrived)
+
+    def _figures_row(self, cells: dict[str, str], figures: dict[str, float], arrived: float | None) -> None:
+        own = parse_number(cells.get("step", "")) if cells.get("epoch") else None
+        if own is not None and (self._waiting is None or self._waiting["step"] != own):
+            self._flush(arrived)
+            self._flush_ahead(arrived)
+            self._ahead = {"step": own, **figures}
+        elif self._waiting is not None:
+            self._waiting.update(figures)
+            self._flush(arrived)
 
     def _has_throughput(self) -> bool:
         return any(name in _COLUMNS for name in self._header or ())
 
     def _flush(self, arrived: float | None) -> None:
         values, self._waiting = self._waiting, None
-        if values is None:
-            return
+        if values is not None:
+            self._flush_values(values, arrived)
+
+    def _flush_ahead(self, arrived: float | None) -> None:
+        values, self._ahead = self._ahead, None
+        if values is not None:
+            self._flush_values(values, arrived)
+
+    def _flush_values(self, values: dict[str, float], arrived: float | None) -> None:
         flops = values.pop("flops_per_second", None)
         if flops is not None:
             values["tflops"] = flops / 1e12
