@@ -180,8 +180,8 @@ def job_checks(gpus: GpuSource, inventory: Inventory, proc: KernelTree, now: flo
     finder = LogFinder(procfs)
     checks = [Check(name="jobs", status="warning", text=gap) for gap in jobs.gaps]
     for job in observed:
-        found = finder.find(job, now)
-        paths = [item.path for item in found.files]
+        found = finder.find(job, now, beside=True)
+        paths = [item.path for item in (*found.files, *found.beside)]
         text = f"{job.sighting.name or 'unnamed'}, {len(job.sighting.gpus)} GPUs here; "
         text += f"log {', '.join(paths)}" if paths else found.reason or "no output file was found"
         status: Status = "ok" if paths else "warning"

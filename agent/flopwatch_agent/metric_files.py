@@ -4,6 +4,7 @@ TensorBoard event files, JSON lines, CSV tables, MLflow's step times, and the co
 W&B keep. Only regular files that changed since the job began and that the job's own user may read.
 """
 
+import itertools
 import os
 import re
 import stat
@@ -19,7 +20,7 @@ from flopwatch_agent.trainers.tensorboard import TAGS
 
 SCAN_SECONDS = 20.0
 MAX_FOLDERS = 16
-MAX_ENTRIES = 4000
+MAX_ENTRIES = 2000
 MAX_DEPTH = 6
 MAX_FILES = 8
 MAX_DESCRIPTORS = 1024
@@ -35,6 +36,8 @@ KINDS = (
     re.compile(r"/events\.out\.tfevents\.[^/]+$"),
 )
 """Paths of files that may hold steps, the more telling kinds first."""
+SIGNS = (".jsonl", ".csv", ".log", "tfevents", "/metrics/")
+"""One of them is in every such path: most paths are ruled out by it alone."""
 TRACKER_RUN = re.compile(r"(?P<run>.*/wandb/(?:offline-)?run-[^/]+)/")
 """W&B keeps its own log open in the run's folder."""
 SKIPPED = re.compile(r"\.|checkpoint|global_step|iter_|epoch_?\d|artifacts$|cache$|node_modules$")
@@ -81,9 +84,13 @@ class MetricFiles:
         named = (self._inside(first, text) for text in job.output_paths)
         folders += [folder for folder in named if folder is not None]
         start = job.sighting.start_time_seconds or first.start_time_seconds
-        left = MAX_ENTRIES
+        left = [MAX_ENTRIES]
         for folder in dict.fromkeys(folders[:MAX_FOLDERS]):
-            left = self._in_folder(folder, first, (start, left), found)
+            for path, kind, status in entries(folder, left):
+                late = status.st_mtime >= start - START_SLACK_SECONDS
+                if late and may_read(Path(path), first.uid, first.groups):
+                    item = MetricFile(identity=identity_of(status), way=Path(path), path=path, kind=kind)
+                    found.setdefault(item.identity, item)
         ordered = sorted(found.values(), key=lambda item: (item.kind, item.rank or 0, item.path))
         return tuple(ordered[:MAX_FILES])
 
@@ -127,48 +134,34 @@ class MetricFiles:
         own_root = link(f"{process.pid}/root") not in ("/", None)
         return self._root / f"{process.pid}/root" / path.lstrip("/") if own_root else Path(path)
 
-    def _in_folder(
-        self,
-        folder: Path,
-        process: JobProcess,
-        limits: tuple[float, int],
-        found: dict[FileIdentity, MetricFile],
-    ) -> int:
-        """Add a folder's files that changed since the start; how many more entries may be looked at."""
-        start, left = limits
-        for path, status in entries(folder, left):
-            left -= 1
-            kind = kind_of(path)
-            if kind is None or status.st_mtime < start - START_SLACK_SECONDS:
-                continue
-            if may_read(Path(path), process.uid, process.groups):
-                item = MetricFile(identity=identity_of(status), way=Path(path), path=path, kind=kind)
-                found.setdefault(item.identity, item)
-        return left
-
 
 def kind_of(path: str) -> int | None:
     """Which of ``KINDS`` a path is of; None for any other file."""
+    if not any(sign in path for sign in SIGNS):
+        return None
     return next((number for number, pattern in enumerate(KINDS) if pattern.search(path)), None)
 
 
-def entries(folder: Path, limit: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Regular files below a folder, at most ``limit`` entries looked at; links to folders are not followed."""
+def entries(folder: Path, limit: list[int]) -> Iterator[tuple[str, int, os.stat_result]]:
+    """(path, kind, status) of regular files of the known kinds below a folder; links are not followed.
+
+    At most ``limit[0]`` entries are looked at; it is lowered by those that were.
+    """
     waiting = [(str(folder), 0)]
-    while waiting and limit > 0:
+    while waiting and limit[0] > 0:
         here, depth = waiting.pop(0)
         try:
             with os.scandir(here) as listed:
-                children = sorted(listed, key=lambda entry: entry.name)[:limit]
+                children = sorted(itertools.islice(listed, limit[0]), key=lambda entry: entry.name)
         except OSError:
             continue
-        limit -= len(children)
+        limit[0] -= len(children)
         for entry in children:
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if depth < MAX_DEPTH and not SKIPPED.match(entry.name):
                         waiting.append((entry.path, depth + 1))
-                elif entry.is_file(follow_symlinks=False):
-                    yield entry.path, entry.stat(follow_symlinks=False)
+                elif (kind := kind_of(entry.path)) is not None and entry.is_file(follow_symlinks=False):
+                    yield entry.path, kind, entry.stat(follow_symlinks=False)
             except OSError:
                 continue

@@ -104,7 +104,8 @@ class StepsSource:
         self._problems = {}
         for job in jobs:
             progress = self._progress.setdefault(job.sighting.ref, JobProgress())
-            found = self._finder.find(job, now, beside=self._candidates.wants(job.sighting.ref))
+            is_open = not progress.has_times and self._candidates.wants(job.sighting.ref)
+            found = self._finder.find(job, now, beside=is_open)
             for output in found.beside:
                 beside.setdefault(output.identity, []).append((job, output))
             files = {item.identity: item for item in (*configured.get(job.sighting.ref, ()), *found.files)}
