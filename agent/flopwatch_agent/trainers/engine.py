@@ -350,6 +350,7 @@ class Engine:
         if launch.previous is not None and arrived is not None:
             launch.bursts = launch.bursts or launch.previous.origin.arrived_at_seconds == arrived
         launch.previous = reading
+        launch.note_bar(reading.bar)
         launch.rank = reading.rank if launch.rank is None else launch.rank
         launch.rows += 1
         launch.seen.append(reading.step)

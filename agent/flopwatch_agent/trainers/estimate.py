@@ -197,12 +197,21 @@ def _timestamps(context: Context) -> float | None:
 
 
 def _bar(context: Context) -> float | None:
-    bar = context.reading.bar
-    before = context.previous.bar if context.previous else context.launch.first_bar
+    """Since the clock last moved, not since the row before: else only the rows that a second ends at had a time."""
+    bar, steps = context.reading.bar, bar_steps(context)
+    before = context.launch.timed_bar or context.launch.first_bar
+    if bar is None or before is None or steps is None:
+        return None
+    return (bar.elapsed_seconds - before.elapsed_seconds) / steps
+
+
+def bar_steps(context: Context) -> int | None:
+    """Steps since the bar's clock last moved; None without bars of one length."""
+    bar, before = context.reading.bar, context.launch.timed_bar or context.launch.first_bar
     if bar is None or before is None or bar.total != before.total:
         return None
-    begin = before.n if context.previous else max(before.n, context.base_step or 0)
-    return (bar.elapsed_seconds - before.elapsed_seconds) / (bar.n - begin) if bar.n > begin else None
+    begin = before.n if context.launch.timed_bar else max(before.n, context.base_step or 0)
+    return bar.n - begin if bar.n > begin else None
 
 
 def _bar_counter(context: Context) -> float | None:

@@ -64,6 +64,8 @@ class Launch:
     """Whether the log told of the launch."""
     previous: Reading | None = None
     first_bar: Bar | None = None
+    timed_bar: Bar | None = None
+    """The row's drawing since which the bar's clock of whole seconds has not moved."""
     begin_stamp: Stamp | None = None
     """When the line that announced the launch was printed."""
     interval: int | None = None
@@ -83,6 +85,12 @@ class Launch:
     """Steps and the token counter that runs on over sessions."""
     base_total: float | None = None
     """That counter at the step this session went on from."""
+
+    def note_bar(self, bar: Bar | None) -> None:
+        """A row came with this drawing."""
+        before = self.timed_bar or self.first_bar
+        if bar is not None and (before is None or before.elapsed_seconds != bar.elapsed_seconds):
+            self.timed_bar = bar
 
     def fresh_base(self, reading: Reading, *, header_seen: bool) -> int | None:
         """Where the count of this session begins, for its first row."""

@@ -1,7 +1,7 @@
 """A row from a reading and its estimate."""
 
 from flopwatch_agent.trainers.clocks import elapsed_seconds
-from flopwatch_agent.trainers.estimate import Context, Estimate
+from flopwatch_agent.trainers.estimate import Context, Estimate, bar_steps
 from flopwatch_agent.trainers.facts import integer
 from flopwatch_agent.trainers.numbers import finite, loss_value
 from flopwatch_agent.trainers.rows import Row
@@ -134,5 +134,5 @@ def _skipped(context: Context) -> int:
 
 def _resolution(context: Context, timed: Estimate) -> float | None:
     if timed.basis in ("derived_bar_elapsed", "derived_timestamps"):
-        return 1.0 / (context.advanced or 1)
+        return 1.0 / (bar_steps(context) or context.advanced or 1)
     return None

@@ -27,7 +27,7 @@ HUGGINGFACE = Grammar(
         _key("elapsed_seconds", "train_runtime"),
         _key("total_tokens", "num_input_tokens_seen"),
         _key("total_tokens", "tokens/total"),
-        Field("total_tokens", re.compile(r"'num_tokens': (\d+(?:\.\d+)?)[,}]")),
+        Field("total_tokens", re.compile(r"'num_tokens': '?(\d+(?:\.\d+)?)'?[,}]")),
         _key("trained_tokens_total", "tokens/trainable"),
         _key("trained_tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu"),
         _key("trained_tokens_per_second_per_gpu", "tokens_per_second_per_gpu"),
