@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from flopwatch_agent.job_paths import JobPath, job_path
 from flopwatch_agent.log_file import FileIdentity, identity_of
 from flopwatch_agent.permissions import may_read
 from flopwatch_agent.procfs import Procfs
@@ -77,31 +78,32 @@ class MetricFiles:
 
     def _look(self, job: ObservedJob) -> tuple[MetricFile, ...]:
         found: dict[FileIdentity, MetricFile] = {}
-        folders: list[Path] = []
+        folders: list[JobPath] = []
         for process in job.processes:
             self._open_ones(process, found, folders)
         first = job.processes[0]
-        named = (self._inside(first, text) for text in job.output_paths)
+        named = (job_path(self._procfs, first, as_path(text)) for text in job.output_paths)
         folders += [folder for folder in named if folder is not None]
         start = job.sighting.start_time_seconds or first.start_time_seconds
         left = [MAX_ENTRIES]
         for folder in dict.fromkeys(folders[:MAX_FOLDERS]):
-            for path, kind, status in entries(folder, left):
+            for name, kind, status in entries(folder.way, left):
+                path = folder.below(name)
                 late = status.st_mtime >= start - START_SLACK_SECONDS
-                if late and may_read(Path(path), first.uid, first.groups):
-                    item = MetricFile(identity=identity_of(status), way=Path(path), path=path, kind=kind)
+                if late and path.may_be_read_by(first):
+                    item = MetricFile(identity=identity_of(status), way=path.way, path=path.inside, kind=kind)
                     found.setdefault(item.identity, item)
         ordered = sorted(found.values(), key=lambda item: (item.kind, item.rank or 0, item.path))
         return tuple(ordered[:MAX_FILES])
 
     def _open_ones(
-        self, process: JobProcess, found: dict[FileIdentity, MetricFile], folders: list[Path]
+        self, process: JobProcess, found: dict[FileIdentity, MetricFile], folders: list[JobPath]
     ) -> None:
         """Files of the known kinds that a process writes, and folders of trackers that it is seen to use."""
         for name in self._procfs.tree.names(f"{process.pid}/fd")[:MAX_DESCRIPTORS]:
             path = self._procfs.tree.link(f"{process.pid}/fd/{name}") or ""
             run = TRACKER_RUN.match(path)
-            if run is not None and (folder := self._inside(process, run["run"])) is not None:
+            if run is not None and (folder := job_path(self._procfs, process, run["run"])) is not None:
                 folders.append(folder)
             kind = kind_of(path)
             if kind is None or not self._is_written(process.pid, name):
@@ -124,15 +126,10 @@ class MetricFiles:
                 return bool(int(line.split()[1], 8) & WRITE_FLAGS)
         return False
 
-    def _inside(self, process: JobProcess, text: str) -> Path | None:
-        """A path as the process sees it: from its working folder, under its root."""
-        link = self._procfs.tree.link
-        path = text.removeprefix("file://").removeprefix("file:")
-        path = path if path.startswith("/") else f"{link(f'{process.pid}/cwd') or ''}/{path}"
-        if not path.startswith("/"):
-            return None
-        own_root = link(f"{process.pid}/root") not in ("/", None)
-        return self._root / f"{process.pid}/root" / path.lstrip("/") if own_root else Path(path)
+
+def as_path(text: str) -> str:
+    """The path in an address of a file, or the text itself."""
+    return text.removeprefix("file://").removeprefix("file:")
 
 
 def kind_of(path: str) -> int | None:
@@ -143,7 +140,7 @@ def kind_of(path: str) -> int | None:
 
 
 def entries(folder: Path, limit: list[int]) -> Iterator[tuple[str, int, os.stat_result]]:
-    """(path, kind, status) of regular files of the known kinds below a folder; links are not followed.
+    """(path below the folder, kind, status) of regular files of the known kinds below a folder; links are not followed.
 
     At most ``limit[0]`` entries are looked at; it is lowered by those that were.
     """
@@ -162,6 +159,6 @@ def entries(folder: Path, limit: list[int]) -> Iterator[tuple[str, int, os.stat_
                     if depth < MAX_DEPTH and not SKIPPED.match(entry.name):
                         waiting.append((entry.path, depth + 1))
                 elif (kind := kind_of(entry.path)) is not None and entry.is_file(follow_symlinks=False):
-                    yield entry.path, kind, entry.stat(follow_symlinks=False)
+                    yield os.path.relpath(entry.path, folder), kind, entry.stat(follow_symlinks=False)
             except OSError:
                 continue

@@ -10,7 +10,7 @@ from typing import Any
 from flopwatch.blocks import ShapeError
 from flopwatch.flops import ModelShape
 from flopwatch.wire import Finding, RunFacts
-from flopwatch_agent.permissions import may_read
+from flopwatch_agent.job_paths import job_path
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.source import ObservedJob
 
@@ -22,8 +22,7 @@ class ConfigReader:
     """Reads each job's configuration once it is there, for the job's own user."""
 
     def __init__(self, procfs: Procfs) -> None:
-        self._root = procfs.tree.root
-        self._link = procfs.tree.link
+        self._procfs = procfs
         self._done: dict[str, set[str]] = {}
         self._findings: list[Finding] = []
 
@@ -80,15 +79,12 @@ class ConfigReader:
             ValueError: the file is no JSON object, or is too large to be a model's configuration.
         """
         process = job.processes[0]
-        root = self._root / f"{process.pid}/root"
-        inside = text if text.startswith("/") else f"{self._link(f'{process.pid}/cwd') or ''}/{text}"
-        if not inside.startswith("/"):
+        path = job_path(self._procfs, process, text)
+        if path is not None and path.way.is_dir():
+            path = path.below("config.json")
+        if path is None or not path.may_be_read_by(process):
             return None
-        path = Path(inside) if self._link(f"{process.pid}/root") in ("/", None) else root / inside.lstrip("/")
-        path = path / "config.json" if path.is_dir() else path
-        if not may_read(path, process.uid, process.groups):
-            return None
-        content = regular_bytes(path)
+        content = regular_bytes(path.way)
         config = None if content is None else json.loads(content)
         if config is not None and not isinstance(config, dict):
             raise ValueError("no JSON object")

@@ -15,6 +15,7 @@ import pytest
 from flopwatch.wire import StepRecord
 from flopwatch_agent.attribution import output_paths
 from flopwatch_agent.log_finder import LogFinder
+from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.source import ObservedJob
@@ -32,6 +33,10 @@ print("up", flush=True)
 time.sleep(600)
 """
 TABLE = "step,train_loss,epoch,lr,step_time\n0,2.5,0,0.0003,0.5\n1,2.5,0,0.0003,0.5\n"
+CONFIG = {
+    "model_type": "llama", "hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "vocab_size": 1000,
+}  # fmt: skip
 POD = "0d5c0e1a-77aa-4be7-9d3e-30c6e8b5f0aa"
 
 
@@ -283,6 +288,41 @@ def test_only_what_the_job_s_user_may_read_is_read(job: Job, mode: int, count: i
         (folder / "m.csv").chmod(mode)
 
         assert len(job.over(0, PATIENCE)) == count
+
+
+CHROOT = """
+import os, sys, time
+os.chroot(sys.argv[1])
+os.chdir("/")
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a process another root")
+def test_paths_of_a_container_are_those_under_its_own_root(job: Job) -> None:
+    root = job.folder / "image"
+    (root / "out").mkdir(parents=True)
+    (root / "model").mkdir()
+    (root / "model/config.json").write_text(json.dumps(CONFIG))
+    (job.folder / "outside.csv").write_text(TABLE)
+    command = [sys.executable, "-c", CHROOT, str(root), "--output_dir", "/out", "--model", "model"]
+    with (job.folder / "console").open("wb") as sink:
+        job.processes.append(subprocess.Popen(command, stdout=sink))
+    while not (job.folder / "console").read_bytes():
+        time.sleep(0.02)
+    (root / "out/link").symlink_to(job.folder)
+    (root / "out/a.csv").symlink_to(job.folder / "outside.csv")
+    (root / "out/m.csv").write_text(TABLE)
+
+    assert said(job.over(0, PATIENCE)) == [("file", 0, 0.5), ("file", 1, 0.5)]
+    assert "/out/m.csv" in [log.path for log in job.steps.logs()]
+    (facts,) = ConfigReader(job.jobs._procfs).facts(job.observed()[0])
+    assert (facts.shape or {})["hidden"] == 64
+    (root / "model/config.json").unlink()
+    (job.folder / "outside.json").write_text(json.dumps(CONFIG))
+    (root / "model/config.json").symlink_to(job.folder / "outside.json")
+    assert ConfigReader(job.jobs._procfs).facts(job.observed()[0]) == ()
 
 
 def test_a_file_that_is_written_no_more_is_let_go_and_taken_up_again(job: Job) -> None:
