@@ -99,6 +99,10 @@ class Accounting:
         self._windows.forget()
         self._history.arrived(start, end)
 
+    def again(self, start: float, end: float) -> None:
+        """What figures of this time are made from is known better: its final windows are to be computed again."""
+        self._history.mark(start, end)
+
     def progress(self) -> float | None:
         """Share of the history that is computed; None when none is outstanding."""
         return self._history.progress()

@@ -137,7 +137,7 @@ def build(
         parts.callback(running.ingest.close)
         parts.callback(running.periodic.stop)
         parts.callback(running.accounting.stop)
-        running.app = application.build(_served(running, mount), running.lifespan)
+        running.app = application.build(_served(running, mount, clock), running.lifespan)
         running.owns(parts.pop_all())
         return running
 
@@ -246,7 +246,9 @@ def _on_written(metrics: Metrics, accounting: Accounting, readiness: Readiness) 
     return written
 
 
-def _served(running: Running, mount: application.Mount | None) -> application.Parts:
+def _served(
+    running: Running, mount: application.Mount | None, clock: Callable[[], float]
+) -> application.Parts:
     """What the HTTP application is made of."""
     return application.Parts(
         settings=running.settings.collector,
@@ -259,7 +261,7 @@ def _served(running: Running, mount: application.Mount | None) -> application.Pa
         ready=running.ready,
         version=importlib.metadata.version("flopwatch"),
         mount=mount,
-        declared=_on_declared(running.accounting, time.time),
+        declared=_on_declared(running.accounting, clock),
     )
 
 
@@ -269,6 +271,6 @@ def _on_declared(accounting: Accounting, clock: Callable[[], float]) -> Callable
     def declared(job: JobRecord) -> None:
         start = job.start_seconds
         if start is not None:
-            accounting.late(start, max(start, job.end_seconds or clock()))
+            accounting.again(start, max(start, job.end_seconds or clock()))
 
     return declared
