@@ -75,7 +75,9 @@ def run_facts(args: Any, model: Any) -> dict[str, object]:
     data_parallel = args.world_size // (sizes["tp"] * sizes["cp"] * sizes["sp"])
     batch = args.train_batch_size * args.gradient_accumulation_steps * data_parallel
     length = getattr(args, "max_length", None) if getattr(args, "packing", False) else None
-    recompute = getattr(model, "is_gradient_checkpointing", None)
+    recompute = getattr(model, "is_activation_checkpointing", None)
+    if recompute is None:  # before transformers 5 the older name; since then that one warns
+        recompute = getattr(model, "is_gradient_checkpointing", None)
     return {
         "trainer": "HF Trainer",
         "world_size": args.world_size,

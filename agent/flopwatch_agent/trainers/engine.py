@@ -29,6 +29,8 @@ from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, usual_seconds, 
 from flopwatch_agent.trainers.steps import step_of
 
 _MOST_ROLLOUTS = 10_000
+_MOST_BESIDE_REPORTS = 100
+"""Rows of a trainer beside the reports of its script, which come once a second at most."""
 _SHOWN_SECOND = 1.0
 """A bar shows whole seconds: two drawings of one moment may lie that far apart."""
 
@@ -60,6 +62,7 @@ class Engine:
         self._undrawn: Reading | None = None
         self._companion: dict[str, float] = {}
         self._main_expected = False
+        self._unreported = _MOST_BESIDE_REPORTS
 
     @property
     def session(self) -> int:
@@ -189,6 +192,9 @@ class Engine:
         )
 
     def _sort_out(self, reading: Reading) -> None:
+        self._unreported = 0 if reading.grammar.reported else self._unreported + 1
+        if self._unreported and self._unreported <= _MOST_BESIDE_REPORTS:
+            return
         if reading.grammar.secondary:
             if self._main_expected:
                 return

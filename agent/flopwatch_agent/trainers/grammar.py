@@ -76,6 +76,8 @@ class Grammar:
     relatives: tuple[tuple[str, str], ...] = ()
     """Text that only one relative prints, and the relative's name."""
     kind: Literal["unknown", "rl"] = "unknown"
+    reported: bool = False
+    """The training script itself reports: what the trainer prints beside it is the same steps."""
     no_time: str | None = None
     """Said when the log cannot tell the step time: the option or callback that would."""
 

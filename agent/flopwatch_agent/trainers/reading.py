@@ -69,6 +69,8 @@ class Launch:
     begin_stamp: Stamp | None = None
     """When the line that announced the launch was printed."""
     interval: int | None = None
+    window: int | None = None
+    """Steps that a running rate goes over, where the rows showed it."""
     rank: int | None = None
     rows: int = 0
     timed_rows: int = 0

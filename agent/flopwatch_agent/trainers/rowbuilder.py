@@ -23,7 +23,7 @@ def steps_covered(context: Context, timed: Estimate) -> int | None:
     if grammar.window is not None:
         if timed.seconds is None:
             return 1
-        return min(grammar.window, step - context.base_step if context.base_step is not None else step)
+        return min(_window(context), step - context.base_step if context.base_step is not None else step)
     if context.advanced is not None:
         if timed.seconds is None and not _counts(context):
             return None
@@ -122,6 +122,15 @@ def _mfu(context: Context) -> float | None:
     if mfu is None or mfu < 0 or (mfu == 0 and not context.reading.get("tokens_per_second")):
         return None
     return mfu
+
+
+def _window(context: Context) -> int:
+    """Steps a running rate goes over: what filled it before the first rate, where every step has a row."""
+    launch, grammar, base = context.launch, context.reading.grammar, context.base_step
+    begins = grammar.untimed_is_warm_up and not launch.timed_rows and context.advanced == 1
+    if begins and base is not None and context.reading.step - 1 > base:
+        launch.window = context.reading.step - 1 - base
+    return launch.window or grammar.window or 1
 
 
 def _skipped(context: Context) -> int:

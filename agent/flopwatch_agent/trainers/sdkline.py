@@ -10,7 +10,9 @@ from flopwatch_agent.trainers.grammar import Grammar, anchor
 from flopwatch_agent.trainers.marks import Mark
 from flopwatch_agent.trainers.reading import Origin
 
-SDK_LINE = Grammar(family="flopwatch SDK", anchor=anchor(r"(?!)"), order=("printed",), pauses_outside=True)
+SDK_LINE = Grammar(
+    family="flopwatch SDK", anchor=anchor(r"(?!)"), order=("printed",), pauses_outside=True, reported=True
+)
 
 _PREFIX = "flopwatch: "
 _RUN_KEYS = {
@@ -20,9 +22,8 @@ _RUN_KEYS = {
     "context_parallel": "context_parallel", "expert_parallel": "expert_parallel",
     "data_parallel": "data_parallel", "activation_recompute": "recompute_granularity",
 }  # fmt: skip
-_STEP_NUMBERS = (
-    ("step", "step"), ("skipped_steps", "skipped"), ("data_wait_seconds", "data_seconds"),
-)  # fmt: skip
+_STEP_NUMBERS = (("step", "step"), ("skipped_steps", "skipped"))
+_STEP_SUMS = (("seconds", "seconds"), ("tokens", "tokens"), ("data_wait_seconds", "data_seconds"))
 
 
 def take_sdk_line(engine: Engine, text: str, origin: Origin) -> bool:
@@ -86,10 +87,10 @@ def _take_step(engine: Engine, document: Mapping[str, Any], origin: Origin) -> N
         value = _number(document, key)
         if value is not None:
             values[quantity] = value
-    for key in ("seconds", "tokens"):
+    for key, quantity in _STEP_SUMS:
         value = _number(document, key)
         if value is not None:
-            values[key] = value / count
+            values[quantity] = value / count
     loss = document.get("loss")
     if isinstance(loss, int | float) or loss in ("nan", "inf", "-inf"):
         values["loss"] = float(loss)

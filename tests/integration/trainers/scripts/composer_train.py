@@ -1,29 +1,42 @@
 """A few batches of Composer with a tiny Hugging Face model; its console logger prints as a user would see it."""
 
+import os
 import sys
+import time
 import warnings
 
 import torch
 from composer import Trainer
+from composer.callbacks import SpeedMonitor
 from composer.models import HuggingFaceModel
 from transformers import LlamaConfig, LlamaForCausalLM
 
 warnings.filterwarnings("ignore")
 BATCH, LENGTH = 4, 32
+PACE_SECONDS = float(os.environ.get("PACE_SECONDS", "0"))
+
+
+class Items(list[dict[str, torch.Tensor]]):
+    """Sequences that take their time."""
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        time.sleep(PACE_SECONDS)
+        return super().__getitem__(index)
 
 
 def loader(count: int) -> torch.utils.data.DataLoader:
     rows = torch.randint(0, 256, (count, LENGTH), generator=torch.Generator().manual_seed(1))
-    items = [{"input_ids": row, "labels": row, "attention_mask": torch.ones_like(row)} for row in rows]
+    items = Items({"input_ids": row, "labels": row, "attention_mask": torch.ones_like(row)} for row in rows)
     return torch.utils.data.DataLoader(items, batch_size=BATCH)
 
 
 def callbacks() -> list[object]:
-    if "--callback" not in sys.argv:
-        return []
-    from flopwatch.integrations.composer import FlopwatchCallback
+    found: list[object] = [SpeedMonitor(window_size=3)] if "--monitor" in sys.argv else []
+    if "--callback" in sys.argv:
+        from flopwatch.integrations.composer import FlopwatchCallback
 
-    return [FlopwatchCallback()]
+        found.append(FlopwatchCallback())
+    return found
 
 
 config = LlamaConfig(

@@ -1,11 +1,14 @@
 """A few steps of the HF Trainer with a tiny model of random weights; prints as a user's script would."""
 
+import os
 import sys
+import time
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
 LENGTH = 32
+PACE_SECONDS = float(os.environ.get("PACE_SECONDS", "0"))
 
 
 class Tokens(torch.utils.data.Dataset):
@@ -18,6 +21,7 @@ class Tokens(torch.utils.data.Dataset):
         return len(self.rows)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        time.sleep(PACE_SECONDS)
         return {"input_ids": self.rows[index], "labels": self.rows[index]}
 
 

@@ -1,6 +1,8 @@
 """A few steps of Lightning's Trainer with a tiny language model; metrics.csv as CSVLogger writes it."""
 
+import os
 import sys
+import time
 import warnings
 
 import torch
@@ -10,6 +12,7 @@ from lightning.pytorch.loggers import CSVLogger
 
 warnings.filterwarnings("ignore")
 BATCH, LENGTH = 4, 32
+PACE_SECONDS = float(os.environ.get("PACE_SECONDS", "0"))
 
 
 class Tiny(LightningModule):
@@ -24,6 +27,7 @@ class Tiny(LightningModule):
         return torch.nn.functional.cross_entropy(self.net(tokens).flatten(0, 1), tokens.flatten())
 
     def training_step(self, batch: list[torch.Tensor], index: int) -> torch.Tensor:
+        time.sleep(PACE_SECONDS)
         loss = self.loss(batch)
         self.log("train_loss", loss, prog_bar=True)
         return loss
