@@ -12,6 +12,8 @@ from flopwatch_agent.log_follow import Follower
 from flopwatch_agent.trainers.rows import Output
 
 PATIENCE_SECONDS = 10.0
+WEAK = frozenset({"derived_timestamps", "arrival", "none"})
+"""Bases of a step time that are worth less than what a log on another node may print."""
 MAX_BARREN_BYTES = 64 << 20
 """A file that had no row in so many bytes is none of a trainer's metrics."""
 MAX_HELD_ROWS = 20_000
@@ -23,10 +25,12 @@ class Held:
     """What one file gave so far."""
 
     follower: Follower
+    is_whole: bool
+    """Whether the whole job is on this node: then no other node reads its log."""
     outputs: list[Output] = field(default_factory=list)
     rows: int = 0
     timed_since: float | None = None
-    """When its first row with a step time was read."""
+    """When its first row with a step time was read; of a part of a job, with one that is not weak."""
 
     def add(self, output: Output, now: float) -> None:
         """Keep more of it, the oldest given up beyond a bound."""
@@ -34,7 +38,8 @@ class Held:
         self.rows += len(output.steps)
         while self.rows > MAX_HELD_ROWS and len(self.outputs) > 1:
             self.rows -= len(self.outputs.pop(0).steps)
-        if self.timed_since is None and any(row.seconds is not None for row in output.steps):
+        timed = (row for row in output.steps if row.seconds is not None)
+        if self.timed_since is None and any(self.is_whole or row.basis not in WEAK for row in timed):
             self.timed_since = now
 
 
@@ -56,12 +61,12 @@ class Candidates:
         """Whether a file is worth following."""
         return identity not in self._barren
 
-    def add(self, follower: Follower) -> None:
+    def add(self, follower: Follower, *, is_whole: bool) -> None:
         """Follow one more; one whose rows were sent before the agent was restarted is the job's source at once."""
         if follower.sent_until > 0:
             self._chosen[follower.job] = follower.file.identity
         else:
-            self._held[follower.file.identity] = Held(follower)
+            self._held[follower.file.identity] = Held(follower, is_whole)
 
     def is_held(self, identity: FileIdentity) -> bool:
         """Whether the file's rows are to wait."""

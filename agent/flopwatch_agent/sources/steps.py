@@ -326,7 +326,7 @@ class StepsSource:
             follower.sent_until, follower.history_end = kept.offset, kept.history_end
         self._followers[file.identity] = follower
         if is_metrics:
-            self._candidates.add(follower)
+            self._candidates.add(follower, is_whole=is_whole(job.sighting))
         logger.info("following %s for %s", output.path, ref)
 
     def _lose(self, identity: FileIdentity, follower: Follower, why: str) -> None:
@@ -375,6 +375,11 @@ class StepsSource:
             progress.add_run(message.run)
         if message.words is not None:
             progress.words = message.words
+
+
+def is_whole(sighting: JobSighting) -> bool:
+    """Whether all ranks of the job are on this node, as far as is known."""
+    return sighting.world_size is None or sighting.world_size <= max(1, len(sighting.ranks))
 
 
 def as_readings(collected: Collected) -> Readings:

@@ -113,15 +113,11 @@ def event(step: int, wall: float, tag: str, value: float) -> bytes:
     return struct.pack("<Q", len(record)) + b"\0" * 4 + record + b"\0" * 4
 
 
-def event_file() -> bytes:
+def event_file(tags: tuple[tuple[str, float], ...] = (("lm loss", 2.5), ("iteration-time", 0.5))) -> bytes:
     now = time.time()
     version = b"\x09" + struct.pack("<d", now) + b"\x1a\x0dbrain.Event:2"
     head = struct.pack("<Q", len(version)) + b"\0" * 4 + version + b"\0" * 4
-    rows = (
-        event(n, now + n, tag, v)
-        for n in range(1, 5)
-        for tag, v in (("lm loss", 2.5), ("iteration-time", 0.5))
-    )
+    rows = (event(n, now + n, tag, value) for n in range(1, 6) for tag, value in tags)
     return head + b"".join(rows)
 
 
@@ -130,7 +126,33 @@ def test_tensorboard_s_event_file_in_the_folder_of_an_argument(job: Job) -> None
     (job.folder / "tb" / "deep").mkdir(parents=True)
     (job.folder / "tb/deep/events.out.tfevents.1.host").write_bytes(event_file())
 
-    assert said(job.over(0, PATIENCE)) == [("file", 1, 0.5), ("file", 2, 0.5), ("file", 3, 0.5)]
+    assert said(job.over(0, PATIENCE)) == [
+        ("file", 1, 0.5),
+        ("file", 2, 0.5),
+        ("file", 3, 0.5),
+        ("file", 4, 0.5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("world", "tags", "count"),
+    [
+        pytest.param("1", ("lm loss",), 4, id="the whole job is here"),
+        pytest.param("16", ("lm loss",), 0, id="another node may have the log"),
+        pytest.param("16", ("lm loss", "iteration-time"), 4, id="times are told"),
+    ],
+)
+def test_times_from_time_stamps_count_only_where_no_other_node_can_have_better_ones(
+    job: Job, world: str, tags: tuple[str, ...], count: int
+) -> None:
+    job.start("--tensorboard-dir", "tb", env={**os.environ, "WORLD_SIZE": world, "RANK": "0"})
+    (job.folder / "tb").mkdir()
+    (job.folder / "tb/events.out.tfevents.1.h").write_bytes(event_file(tuple((tag, 1.0) for tag in tags)))
+
+    steps = job.over(0, PATIENCE)
+
+    assert len([step for step in steps if step.seconds is not None]) >= count - 1
+    assert bool(steps) == bool(count)
 
 
 def test_json_lines_that_a_process_has_open(job: Job) -> None:
