@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.fixtures_browser import browser, page
+
+__all__ = ["browser", "page"]
 
 KINDS = ("unit", "integration", "e2e", "bench")
 

@@ -1,6 +1,6 @@
 """A real Chromium: ``browser`` once a session, ``page`` fresh for each test.
 
-Import the fixtures in a ``conftest.py``: ``from tests.fixtures_browser import browser, page``.
+``tests/conftest.py`` has them for all tests: Playwright runs one driver a process.
 """
 
 import os

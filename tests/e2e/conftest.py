@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.processes import Processes
-from tests.fixtures_browser import browser, page
 from tests.fixtures_nvml import fake_nvml, fake_nvml_library
 
-__all__ = ["browser", "fake_nvml", "fake_nvml_library", "page"]
+__all__ = ["fake_nvml", "fake_nvml_library"]
 
 
 @pytest.fixture

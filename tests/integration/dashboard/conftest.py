@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from tests.fixtures.dashboard_cluster import ClusterQuery
 from tests.fixtures.listening import Server
 
 from flopwatch_dashboard.app import mount
 
-CHROMIUM = "/usr/bin/chromium"
 DRAWN = """() => {
   const drawn = [...document.querySelectorAll('.js-plotly-plot')];
   const ours = (graph) => graph._fullLayout && graph._fullLayout.font.family.startsWith('Inter');
@@ -111,22 +110,6 @@ def looking(browser: Browser, base: str) -> Iterator[Seen]:
     seen.watch()
     yield seen
     context.close()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture
