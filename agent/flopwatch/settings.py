@@ -29,7 +29,7 @@ class SettingError(ValueError):
 
 
 def default_file(environ: Mapping[str, str]) -> Path | None:
-    """The settings file used when none is named: the system's, then the user's; None when neither is there."""
+    """The settings file used when none is named: the system's, then the user's, else None."""
     home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "/")) / ".config")
     candidates = (SYSTEM_FILE, Path(home) / "flopwatch" / "flopwatch.toml")
     return next((path for path in candidates if path.is_file()), None)
