@@ -69,11 +69,12 @@ class Engine:
         """Index of the session that facts read now belong to."""
         return self._launch.index + (1 if self._announced else 0)
 
-    def bar(self, bar: Bar) -> None:
-        """A progress bar was drawn."""
+    def bar(self, bar: Bar, rank: int | None = None) -> None:
+        """A progress bar was drawn, by the rank that the line names."""
         if not (bar.plain or bar.training):
             return
-        self._number_by(bar)
+        if self._undrawn is None or rank == self._undrawn.rank:
+            self._number_by(bar)
         previous = self._launch.previous
         known = previous.bar.total if previous and previous.bar else bar.total
         if bar.total == (integer(self.book.facts, "total_steps") or known):
@@ -128,6 +129,8 @@ class Engine:
         self, grammar: Grammar, values: Mapping[str, float], *, family: str, origin: Origin = NOWHERE
     ) -> None:
         """A grammar has read a row."""
+        if self._undrawn is not None and values == self._undrawn.values:
+            return
         self._number_by(None)
         merged = {**self._companion, **values}
         merged = {name: value for name, value in merged.items() if name == "loss" or math.isfinite(value)}

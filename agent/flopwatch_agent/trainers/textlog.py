@@ -174,7 +174,7 @@ class TextLog:
             return
         bars = read_bars(text) if "it/s" in text or "s/it" in text else []
         for bar in bars:
-            engine.bar(bar)
+            engine.bar(bar, record.rank)
         if self._rows(text, origin):
             engine.book.close()
             return
