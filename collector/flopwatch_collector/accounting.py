@@ -107,6 +107,10 @@ class Accounting:
         """Share of the history that is computed; None when none is outstanding."""
         return self._history.progress()
 
+    def filled(self) -> int:
+        """Rises whenever windows of the past, not only the newest, were computed: what was read of them is old."""
+        return self._history.filled()
+
     def settled(self) -> bool:
         """Whether all final windows are computed and none is known to be wrong."""
         return self._history.settled()

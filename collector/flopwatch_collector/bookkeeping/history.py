@@ -57,6 +57,8 @@ class History:
         self._outstanding = 0
         self._progress: float | None = None
         self._size = FIRST_WINDOWS
+        self._puts = 0
+        self._filled = 0
         self._cache: dict[tuple[RollupKind, float, float, tuple[int, ...] | None], Columns] = {}
 
     def begin_seconds(self, now: float) -> float | None:
@@ -86,9 +88,10 @@ class History:
         if begin is None or edge <= begin:
             return
         while more() and self._redo(edge, begin, compute):
-            pass
+            self._filled += 1
         while more() and (waiting := self._ready(self._missing(begin, edge))):
             self._compute(chunks(waiting, self._size)[0], compute)
+            self._filled += 1
         self._count(begin, edge)
         self._closing.close(begin, edge, self.complete, more)
 
@@ -120,8 +123,8 @@ class History:
         self._arrivals.served({window // HOUR_WINDOWS for window in windows})
         start, end = windows[0] * float(WINDOW_SECONDS), (windows[-1] + 1) * float(WINDOW_SECONDS)
         computed = compute(start, end)
+        self._closing.reopen(start, end)  # first, so that nobody keeps a closed day's old sum
         self._put(windows, computed)
-        self._closing.reopen(start, end)
         took = self._timer() - started
         if took > CHUNK_SECONDS or computed.samples > MOST_SAMPLES:
             self._size = max(1, min(self._size, len(windows)) // 2)
@@ -143,6 +146,7 @@ class History:
             if self._done is not None:
                 self._done.update(windows)
             first, last = starts[0], starts[-1] + WINDOW_SECONDS
+            self._puts += 1
             stale = [key for key in self._cache if key[1] < last and key[2] > first]
             for key in stale:
                 del self._cache[key]
@@ -175,6 +179,10 @@ class History:
                 if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
             ]
         self._late.mark(hours)
+
+    def filled(self) -> int:
+        """Rises whenever windows of the past, not only the newest, were computed."""
+        return self._filled
 
     def progress(self) -> float | None:
         """Share of final windows that are computed; None when hardly any is outstanding."""
@@ -219,7 +227,7 @@ class History:
             return {}
         key = (kind, start, end, tuple(jobs) if jobs is not None else None)
         with self._lock:
-            cached = self._cache.get(key)
+            cached, puts = self._cache.get(key), self._puts
         if cached is not None:
             return cached
         rows = self._store.windows(kind, start, end, jobs=jobs)
@@ -228,7 +236,8 @@ class History:
         with self._lock:
             if len(self._cache) > 256:
                 self._cache.clear()
-            self._cache[key] = rows
+            if puts == self._puts:  # else it may have been read before what was put meanwhile
+                self._cache[key] = rows
         return rows
 
 

@@ -50,7 +50,7 @@ class CollectorQuery:
         self._memo = memo or Memo()
         self._frames = Memo()
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
-        self._older_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
+        self._older_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
 
     def status(self) -> Status:
@@ -145,12 +145,14 @@ class CollectorQuery:
         )
 
     def _past(self, moment: Moment) -> tuple[Day, ...]:
-        """The last 90 days, today last. Older ones are read seldom, unless history is being filled in."""
+        """The last 90 days, today last. Older ones are read seldom, unless history was filled in."""
         accounting, cluster = self._sources.accounting, moment.asked.cluster
         question = (cluster, accounting.today_start(moment.now))
-        filling = accounting.progress() is not None
-        older = (self._days if filling else self._older_days).get(
-            question, 0, moment.now, lambda: accounting.days(moment.now, fleet_view.VERDICT_DAYS, cluster)
+        older = self._older_days.get(
+            question,
+            accounting.filled(),
+            moment.now,
+            lambda: accounting.days(moment.now, fleet_view.VERDICT_DAYS, cluster),
         )
         newest = self._days.get(
             ("newest", *question), 0, moment.now, lambda: accounting.days(moment.now, NEWEST_DAYS, cluster)
