@@ -113,6 +113,12 @@ def looking(browser: Browser, base: str) -> Iterator[Seen]:
 
 
 @pytest.fixture
+def served() -> Iterator[Served]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
 def seen(served: Served, browser: Browser) -> Iterator[Seen]:
     with looking(browser, served.url) as watched:
         yield watched
