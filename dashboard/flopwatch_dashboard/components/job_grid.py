@@ -60,16 +60,16 @@ def columns(status: Status, view: View) -> list[dict[str, Any]]:
     defs = [
         _column("name", view, "col.job", 150, cellRenderer="FlopwatchJob", pinned="left"),
         _column("state", view, "col.state", 130, cellRenderer="FlopwatchState"),
-        _number("gpus", view, "col.gpus", 88, shows="params.data.gpus_text", tooltipField="gpus_hint"),
+        _number("gpus", view, "col.gpus", 80, shows="params.data.gpus_text", tooltipField="gpus_hint"),
         _number("mfu", view, "col.mfu", 80, shows="mfu(params.data)", cellClassRules=SHORT),
-        _column("basis", view, "col.basis", 130, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
+        _column("basis", view, "col.basis", 104, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
         _number("wall", view, "col.wall_mfu", 80, shows="percent(params.value)"),
         _number(
-            "target", view, "col.target", 120, shows="params.data.target_text", tooltipField="target_hint"
+            "target", view, "col.target", 116, shows="params.data.target_text", tooltipField="target_hint"
         ),
-        _column("trend", view, "col.trend", 84, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
-        _number("kernel", view, "col.kernel", 80, shows="percent(params.value)"),
-        _number("tensor", view, "col.tensor", 80, shows="percent(params.value)"),
+        _column("trend", view, "col.trend", 90, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
+        _number("kernel", view, "col.kernel", 96, shows="percent(params.value)"),
+        _number("tensor", view, "col.tensor", 96, shows="percent(params.value)"),
         _number("waste", view, "col.waste", 82, shows="hours(params.value)"),
         _column("cause", view, "col.cause", 156, cellRenderer="FlopwatchCause", tooltipField="cause"),
         _column("user", view, "col.user", 80),
