@@ -1,5 +1,6 @@
 """Closing an hour: an open file becomes sorted Parquet, and a crash at any moment loses and doubles nothing."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from flopwatch_collector.store import hot
 from flopwatch_collector.store.catalogue import Catalogue, parquet
 from flopwatch_collector.store.database import Cursor, literal
 from flopwatch_collector.store.ground import Ground
-from flopwatch_collector.store.layout import Folder, RawFile, complete, synced
+from flopwatch_collector.store.layout import Folder, RawFile, complete, made, synced
 from flopwatch_collector.store.schema import BATCH, TABLES, Table, quoted
 
 LATEST = "latest"
@@ -86,15 +87,27 @@ def _latest_source(catalogue: Catalogue) -> str | None:
 
 def _exported(ground: Ground, number: int) -> list[RawFile]:
     discard(ground.folder, number)
-    alias = hot.alias(number)
-    files: list[RawFile] = []
     with ground.database.cursor() as cursor:
-        export = _Export(folder=ground.folder, cursor=cursor, number=number)
-        for table in TABLES.values():
-            files += export.by_day(table, f"{alias}.{table.name}")
-        files += export.write(BATCH, RUNS.format(source=f"{alias}.batch"))
-        latest = Table(name=LATEST, columns=TABLES["gpu"].columns, order=("gpu",))
-        files += export.write(latest, newest_samples(ground.catalogue.peek()))
+        export = _Export(raw=ground.folder.raw, cursor=cursor, number=number)
+        return [*export.hour(hot.alias(number)), *export.latest(ground.catalogue.peek())]
+
+
+def written_elsewhere(cursor: Cursor, catalogue: Catalogue, root: Path) -> list[RawFile]:
+    """Write the open files' rows below another root, as the hours they will be; returns files with their rows.
+
+    Raises:
+        duckdb.Error: a file cannot be written.
+        OSError: likewise.
+        NotWhole: what was written cannot be trusted.
+    """
+    files: list[RawFile] = []
+    for alias in catalogue.hot:
+        export = _Export(
+            raw=lambda table: made(root / "raw" / table), cursor=cursor, number=hot.number_of(alias)
+        )
+        files += export.hour(alias)
+        if alias == catalogue.hot[-1]:
+            files += export.latest(catalogue)
     return files
 
 
@@ -110,10 +123,20 @@ def newest_samples(catalogue: Catalogue) -> str:
 class _Export:
     """Writes rows as the Parquet files of one closed hour."""
 
-    def __init__(self, *, folder: Folder, cursor: Cursor, number: int) -> None:
-        self._folder = folder
+    def __init__(self, *, raw: Callable[[str], Path], cursor: Cursor, number: int) -> None:
+        self._raw = raw
         self._cursor = cursor
         self._number = number
+
+    def hour(self, alias: str) -> list[RawFile]:
+        """The files of an open file's rows, and of the batches they came with."""
+        files = [file for table in TABLES.values() for file in self.by_day(table, f"{alias}.{table.name}")]
+        return [*files, *self.write(BATCH, RUNS.format(source=f"{alias}.batch"))]
+
+    def latest(self, catalogue: Catalogue) -> list[RawFile]:
+        """The file of the newest samples."""
+        table = Table(name=LATEST, columns=TABLES["gpu"].columns, order=("gpu",))
+        return self.write(table, newest_samples(catalogue))
 
     def by_day(self, table: Table, source: str) -> list[RawFile]:
         """A file for each day that the rows are of."""
@@ -135,7 +158,7 @@ class _Export:
         ).fetchall()[0]
         if not rows:
             return []
-        path = self._folder.raw(table.name) / f"{self._number:09d}-{start}-{end}.parquet"
+        path = self._raw(table.name) / f"{self._number:09d}-{start}-{end}.parquet"
         order = ", ".join(quoted(name) for name in table.order)
         with complete(path) as temporary:
             target = literal(temporary)

@@ -1,8 +1,10 @@
 """The control state in SQLite: JSON documents by kind and key."""
 
+import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +21,16 @@ CREATE TABLE IF NOT EXISTS documents (
 """
 
 
+_LEASES = (
+    "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL)"
+)
+_TAKE_LEASE = """
+INSERT INTO leases VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.holder = ? OR leases.until <= ?
+"""
+
+
 class SqliteControl:
     """One database file; every save is one durable transaction, from any thread.
 
@@ -26,12 +38,13 @@ class SqliteControl:
         sqlite3.DatabaseError: the file is not a database, or cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
         try:
-            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", _SCHEMA):
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", _SCHEMA, _LEASES):
                 self._connection.execute(statement)
         except sqlite3.Error:
             self._connection.close()
@@ -71,6 +84,59 @@ class SqliteControl:
     def delete(self, kind: str, keys: Iterable[str]) -> None:
         """Remove documents; keys that are not there are ignored."""
         self._change("DELETE FROM documents WHERE kind = ? AND key = ?", [(kind, key) for key in keys])
+
+    def replace(self, kind: str, key: str, expected: Any | None, document: Any) -> bool:
+        """Save a document if it is still the expected one (None: if there is none); whether it was saved.
+
+        Raises:
+            Unavailable: the database cannot be written.
+        """
+        encode = msgspec.json.Encoder().encode
+        if expected is None:
+            return bool(
+                self._changed(
+                    "INSERT OR IGNORE INTO documents VALUES (?, ?, ?)", (kind, key, encode(document))
+                )
+            )
+        return bool(
+            self._changed(
+                "UPDATE documents SET body = ? WHERE kind = ? AND key = ? AND body = ?",
+                (encode(document), kind, key, encode(expected)),
+            )
+        )
+
+    def take_lease(self, name: str, holder: str, seconds: float) -> bool:
+        """Become or stay the one holder of a lease until ``seconds`` from now; False while another holds it.
+
+        Raises:
+            Unavailable: the database cannot be written.
+        """
+        now = self._clock()
+        return bool(self._changed(_TAKE_LEASE, (name, holder, now + seconds, holder, now)))
+
+    def drop_lease(self, name: str, holder: str) -> None:
+        """Let a lease go before its time; nothing happens where another holds it."""
+        self._changed("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))
+
+    def copy_to(self, path: Path) -> None:
+        """A consistent copy of the database as a new file, while it is in use.
+
+        Raises:
+            Unavailable: it cannot be written.
+        """
+        try:
+            with self._lock, contextlib.closing(sqlite3.connect(path)) as target:
+                self._connection.backup(target)
+        except sqlite3.Error as problem:
+            raise Unavailable(f"the control state cannot be copied to {path}: {problem}") from problem
+
+    def _changed(self, statement: str, values: tuple[Any, ...]) -> int:
+        """Rows that one statement changed."""
+        try:
+            with self._lock:
+                return self._connection.execute(statement, values).rowcount
+        except sqlite3.OperationalError as problem:
+            raise Unavailable(f"the control state cannot be written: {problem}") from problem
 
     def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if not rows:

@@ -3,20 +3,33 @@
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import duckdb
 
 from flopwatch_collector.model import BatchId, Columns, RawRows
-from flopwatch_collector.store import closing, columns, opening, retention
+from flopwatch_collector.store import checking, closing, columns, opening, retention, saving
 from flopwatch_collector.store.closing import NotWhole
 from flopwatch_collector.store.database import Database
 from flopwatch_collector.store.ground import Clock, Ground
 from flopwatch_collector.store.inbox import Inbox, Waiting
 from flopwatch_collector.store.layout import Folder, size
-from flopwatch_collector.store.port import RollupKind, StoreSettings, StoreStats, Unavailable, WriteResult
+from flopwatch_collector.store.port import (
+    CAPABILITIES,
+    Capability,
+    Problem,
+    Progress,
+    RollupKind,
+    Saved,
+    StoreSettings,
+    StoreStats,
+    Unavailable,
+    WriteResult,
+    quiet,
+)
 from flopwatch_collector.store.problems import Problems
 from flopwatch_collector.store.published import Published
 from flopwatch_collector.store.query import Questions
@@ -55,7 +68,7 @@ class EmbeddedStore:
         )
         opened = opening.open_file(self._ground, found)
         self._written = opening.written(self._ground)
-        self._rollups: dict[RollupKind, Rollups] = {
+        self._rollups: dict[str, Rollups] = {
             kind: Rollups(kind=kind, folder=folder, database=database, problems=problems) for kind in KINDS
         }
         self._questions = Questions(self._ground)
@@ -72,6 +85,11 @@ class EmbeddedStore:
 
     def _close_later(self, number: int) -> None:
         self._upkeep.ask(Task(name=f"closing hour {number}", run=lambda: closing.close(self._ground, number)))
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """All there are."""
+        return CAPABILITIES
 
     def submit(self, batch: BatchId, rows: RawRows) -> "Future[WriteResult]":
         """Queue a batch; the future is done when it is durable.
@@ -213,6 +231,31 @@ class EmbeddedStore:
             reopened=self._ground.database.reopened,
             problems=self._ground.problems.texts(),
         )
+
+    def check(self, progress: Progress = quiet) -> tuple[Problem, ...]:
+        """Read everything; what is unreadable, not whole or was set aside, none when all is well."""
+        return checking.problems(self._ground, self._rollups.values(), progress)
+
+    def compact(self, progress: Progress = quiet) -> int:
+        """Merge small files and drop superseded rows now; returns bytes freed."""
+        before = size(self._folder.root)
+        for at, rollup in enumerate(self._rollups.values()):
+            progress(f"merging {rollup.kind}", at / len(self._rollups))
+            self._tidy_later(rollup, 1)
+            self._upkeep.wait()
+        return max(0, before - size(self._folder.root))
+
+    def backup(
+        self, destination: Path, beside: Callable[[Path], None] | None = None, progress: Progress = quiet
+    ) -> Saved:
+        """Copy everything as of one moment into a new folder, while writing and reading go on.
+
+        Raises:
+            FileExistsError: the destination is there and not empty.
+            Unavailable: it cannot be written.
+        """
+        sources = saving.Sources(ground=self._ground, rollups=self._rollups)
+        return saving.backup(sources, destination, beside, progress)
 
     def settle(self) -> None:
         """Return when hours are closed and files merged as far as is due."""

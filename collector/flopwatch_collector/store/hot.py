@@ -34,6 +34,11 @@ def alias(number: int) -> str:
     return f"hot_{number:09d}"
 
 
+def number_of(alias: str) -> int:
+    """The number behind the name in SQL of an open file."""
+    return int(alias.removeprefix("hot_"))
+
+
 def path(folder: Folder, number: int) -> Path:
     """Where an open file lies."""
     return folder.hot / f"{number:09d}.duckdb"

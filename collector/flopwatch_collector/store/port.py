@@ -5,16 +5,31 @@ Numbers of raw tables come back as float64 with NaN for unknown, texts as object
 keep their type, and become float64 where a row lacks a number.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from flopwatch_collector.model import BatchId, Columns, RawRows
 
 T = TypeVar("T")
 RollupKind = Literal["job5m", "job1h", "ledger5m", "ledger1d"]
+ROLLUP_KINDS: tuple[RollupKind, ...] = ("job5m", "job1h", "ledger5m", "ledger1d")
+
+Capability = Literal[
+    "write", "latest_gpus", "gpu_samples", "job_series", "node_series", "steps", "phases", "events", "windows",
+    "retain", "check", "compact", "backup",
+]  # fmt: skip
+"""What an engine can do; the names are those of the questions (``submit`` and ``put_windows`` are "write")."""
+CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability))
+
+Progress = Callable[[str, float], None]
+"""Told of long work: what is done at present, in words, and the share that is done, 0 to 1."""
+
+
+def quiet(doing: str, done_ratio: float) -> None:
+    """The ``Progress`` that tells nobody."""
 
 
 class Overloaded(Exception):
@@ -31,6 +46,38 @@ class Unavailable(Exception):
 
 class StoreLocked(Exception):
     """Another process holds the data folder."""
+
+
+class TooSlow(Exception):
+    """A question took longer than it may, and was interrupted; a shorter range may be answered."""
+
+
+class NotSupported(Exception):
+    """The engine cannot do what was asked, for the reason given; ``capabilities`` says so beforehand."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Something wrong with what is kept, as ``check`` finds it or a start survived it."""
+
+    code: Literal["unreadable", "missing_batches", "set_aside", "failed"]
+    text: str
+    """In words, with the file or table it is about."""
+    batches_missing: int | None = None
+    """Batches that were acknowledged and are not there; None where that is not known or not the question."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """A consistent copy of the store as of one moment."""
+
+    folder: Path
+    taken_seconds: float
+    """When: every batch acknowledged before is in it."""
+    files: int
+    bytes: int
+    rows: Mapping[str, int]
+    """By raw table and kind of rollup."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,10 +99,20 @@ class StoreStats:
     reopened: int
     problems: tuple[str, ...] = ()
     """What went wrong and was survived, in words, oldest first."""
+    batches_missing: int = 0
+    """Batches that were acknowledged and could not be read again (a damaged log), as far as it is known."""
 
 
 class Store(Protocol):
-    """Measurements. One process writes; reads may come from any thread."""
+    """Measurements. One process writes; reads may come from any thread.
+
+    Every question may raise ``Unavailable`` (the engine cannot be reached) and ``TooSlow``.
+    """
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this engine can do; all else raises ``NotSupported``."""
+        ...
 
     def submit(self, batch: BatchId, rows: RawRows) -> "Future[WriteResult]":
         """Queue a batch; the future is done when it is durable.
@@ -136,6 +193,32 @@ class Store(Protocol):
         """Sizes and health."""
         ...
 
+    def check(self, progress: Progress = quiet) -> tuple[Problem, ...]:
+        """Read everything that is kept; what is unreadable or missing, none when all is well."""
+        ...
+
+    def compact(self, progress: Progress = quiet) -> int:
+        """Merge small files and drop superseded rows now, as upkeep does in time; returns bytes freed."""
+        ...
+
+    def backup(
+        self, destination: Path, beside: Callable[[Path], None] | None = None, progress: Progress = quiet
+    ) -> Saved:
+        """Copy everything as of one moment into a new folder, while writing and reading go on.
+
+        ``beside`` copies into the folder what must be of the same moment (the control state).
+
+        Raises:
+            FileExistsError: the destination is there and not empty.
+            Unavailable: it cannot be written (a full disk).
+            NotSupported: the engine has its own way, which the message names.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Return when upkeep that is due (closing hours, merging) is done."""
+        ...
+
     def close(self) -> None:
         """Write what waits, and let the folder go."""
         ...
@@ -160,6 +243,21 @@ class Control(Protocol):
         """Remove documents; keys that are not there are ignored."""
         ...
 
+    def replace(self, kind: str, key: str, expected: Any | None, document: Any) -> bool:
+        """Save a document if it is still the expected one (None: if there is none); whether it was saved."""
+        ...
+
+    def take_lease(self, name: str, holder: str, seconds: float) -> bool:
+        """Become or stay the one holder of a lease until ``seconds`` from now; False while another holds it.
+
+        Time is the database's own, where several processes share it.
+        """
+        ...
+
+    def drop_lease(self, name: str, holder: str) -> None:
+        """Let a lease go before its time; nothing happens where another holds it."""
+        ...
+
     def close(self) -> None:
         """Let the database go."""
         ...
@@ -181,3 +279,5 @@ class StoreSettings:
     queue_batches: int = 20_000
     memory_limit: str = "512MB"
     free_disk_ratio: float = 0.05
+    statement_seconds: float = 60.0
+    """A question that takes longer is interrupted."""
