@@ -25,6 +25,8 @@ from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.model import JobRecord
 from flopwatch_collector.periodic import Periodic
+from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
+from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import Control, Store, StoreSettings
@@ -73,12 +75,16 @@ class Running:
     metrics: Metrics
     ready: Callable[[], bool]
     """Whether the first page has data."""
+    bridges: tuple[Bridge, ...] = ()
+    """Receivers of remote write."""
     app: FastAPI = field(default_factory=FastAPI)
     _parts: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def start(self) -> None:
         """Begin the periodic work; the application's lifespan calls it."""
         self.periodic.start()
+        for bridge in self.bridges:
+            bridge.start()
 
     def stop(self) -> None:
         """Make durable what waits, and let the data folder go; may be called again."""
@@ -137,6 +143,7 @@ def build(
         parts.callback(running.ingest.close)
         parts.callback(running.periodic.stop)
         parts.callback(running.accounting.stop)
+        _bridge(running, kept, parts, simulated=simulated)
         running.app = application.build(_served(running, mount, clock), running.lifespan)
         running.owns(parts.pop_all())
         return running
@@ -189,6 +196,27 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         periodic=periodic,
         metrics=metrics,
         ready=readiness.is_ready,
+    )
+
+
+def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool) -> None:
+    """Fleet, jobs and alerts at ``/metrics``, and by remote write to whom the settings name."""
+    sources = BridgeSources(
+        query=running.query,
+        accounting=running.accounting,
+        fleet=running.directory,
+        control=kept.control,
+        clock=kept.clock,
+        simulated=simulated,
+    )
+    running.bridges = bridges(running.settings.remote_write, sources)
+    for bridge in running.bridges:
+        parts.callback(bridge.stop)
+    running.metrics.registry.register(FleetReadout(running.query))
+    running.metrics.registry.register(
+        RemoteWriteReadout(
+            lambda: [(bridge.sender.name, bridge.sender.stats()) for bridge in running.bridges]
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """Every setting of the collector, once."""
 
+import re
 import typing
 import zoneinfo
 from collections.abc import Mapping
@@ -10,6 +11,8 @@ from typing import Any, Literal
 from flopwatch import accelerators
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
+from flopwatch_collector.config_cost_file import read_costs
+from flopwatch_collector.config_costs import CostSettings as CostSettings
 
 CONTROL_FILE = "control.sqlite"
 """In the data folder: tokens, identities, alerts."""
@@ -78,23 +81,6 @@ class TargetSettings:
                 raise SettingError(name, value, "a ratio above 0, at most 1 (0.45 for 45 %)")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CostSettings:
-    """``[costs]``: the price of a GPU-hour, and the line that utilisation is held against."""
-
-    price_per_gpu_hour: float | None = None
-    currency: str = "USD"
-    price_is_example: bool = False
-    breakeven_ratio: float = 0.70
-    breakeven_source: Literal["default", "costs"] = "default"
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.breakeven_ratio <= 1.0:
-            raise SettingError("costs.breakeven_ratio", self.breakeven_ratio, "a ratio above 0, at most 1")
-        if self.price_per_gpu_hour is not None and self.price_per_gpu_hour < 0:
-            raise SettingError("costs.price_per_gpu_hour", self.price_per_gpu_hour, "0 or more")
-
-
 ALERT_RULES = (
     "MfuLow", "JobHang", "IdleHeld", "HighUtilLowMfu", "Straggler", "NodeDown", "NoData", "BelowBreakeven",
 )  # fmt: skip
@@ -146,6 +132,58 @@ class NotifySettings:
     url_file: Path | None = None
     token_file: Path | None = None
     timeout_seconds: float = 10.0
+
+
+RESERVED_LABELS = frozenset(
+    ("__name__", "cluster", "job_id", "node", "ledger_class", "bucket", "reason", "alertname", "simulated")
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoteWriteSettings:
+    """One ``[[remote_write]]``: a receiver of Prometheus's remote write."""
+
+    name: str = "prometheus"
+    url: str | None = field(default=None, repr=False)
+    url_file: Path | None = None
+    token_file: Path | None = None
+    username: str | None = None
+    password_file: Path | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Such as the tenant: ``{ "X-Scope-OrgID" = "training" }``."""
+    ca_file: Path | None = None
+    interval_seconds: float = 60.0
+    timeout_seconds: float = 10.0
+    labels: dict[str, str] = field(default_factory=dict)
+    """Added to every series."""
+    queue_requests: int = 2_000
+    """What waits while the receiver does not answer; the oldest is dropped beyond it."""
+
+    def __post_init__(self) -> None:
+        name = f"remote_write.{self.name}"
+        if (self.url is None) == (self.url_file is None):
+            raise SettingError(f"{name}.url", None, "either url or url_file")
+        if not 5.0 <= self.interval_seconds <= 3_600.0:
+            raise SettingError(f"{name}.interval_seconds", self.interval_seconds, "5 to 3600")
+        if not 0.1 <= self.timeout_seconds <= 300.0:
+            raise SettingError(f"{name}.timeout_seconds", self.timeout_seconds, "0.1 to 300")
+        if self.queue_requests < 1:
+            raise SettingError(f"{name}.queue_requests", self.queue_requests, "1 or more")
+        _require_labels(name, self.labels)
+        for header, value in self.headers.items():
+            if not isinstance(value, str) or not value.isprintable():
+                raise SettingError(f"{name}.headers.{header}", "(not shown)", "one line of text")
+
+
+def _require_labels(name: str, labels: Mapping[str, object]) -> None:
+    for label, value in labels.items():
+        if not LABEL_NAME.fullmatch(label) or label.startswith("__") or label in RESERVED_LABELS:
+            raise SettingError(f"{name}.labels.{label}", value, "a label's name that flopwatch does not use")
+        if not isinstance(value, str) or not value:
+            raise SettingError(f"{name}.labels.{label}", value, "a text")
+
+
+LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,6 +241,7 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     notify: tuple[NotifySettings, ...] = ()
     peak_overrides: tuple[PeakOverride, ...] = ()
+    remote_write: tuple[RemoteWriteSettings, ...] = ()
 
     def site_accelerators(self) -> tuple[Accelerator, ...]:
         """GPU models with the site's own peaks; they win over the table."""
@@ -221,10 +260,20 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
     return Settings(
         collector=section(CollectorSettings, "collector", tables, environ),
         targets=section(TargetSettings, "targets", tables, environ),
-        costs=section(CostSettings, "costs", tables, environ),
+        costs=read_costs(tables, environ),
         alerts=section(AlertSettings, "alerts", tables, environ),
         notify=tuple(section(NotifySettings, "notify", {"notify": table}, {}) for table in channels),
         peak_overrides=_peak_overrides(tables),
+        remote_write=_remote_write(tables),
+    )
+
+
+def _remote_write(tables: Mapping[str, Any]) -> tuple[RemoteWriteSettings, ...]:
+    receivers = tables.get("remote_write", [])
+    if not isinstance(receivers, list):
+        raise SettingError("remote_write", receivers, "an array of tables, [[remote_write]]")
+    return tuple(
+        section(RemoteWriteSettings, "remote_write", {"remote_write": table}, {}) for table in receivers
     )
 
 

@@ -1,0 +1,1 @@
+"""The bridge to the Prometheus world: remote write out, PromQL in."""
