@@ -77,6 +77,7 @@ class Accounting:
             return self._windows.compute(state, start, end, now)
 
         started = self._timer()
+        self._history.note_capacity(min((gpu.from_seconds for gpu in state.gpus.values()), default=None))
         self._history.advance(now, edge, compute)
         begin = self._history.begin_seconds(now)
         provisional = Computed.nothing() if begin is None else compute(max(edge, begin), now)

@@ -48,6 +48,7 @@ class History:
     ) -> None:
         self._store = store
         self._timer = timer
+        self._capacity_since: float | None = None
         self._closing = Closing(store, zone)
         self._lock = threading.RLock()
         self._late = LateHours(control)
@@ -62,14 +63,20 @@ class History:
         self._cache: dict[tuple[RollupKind, float, float, tuple[int, ...] | None], Columns] = {}
 
     def begin_seconds(self, now: float) -> float | None:
-        """Start of the first window there are data for; None without any."""
-        first = self._store.first_sample_seconds()
+        """Start of the first window there are data or capacity for; None without any."""
+        known = (self._store.first_sample_seconds(), self._capacity_since)
+        first = min((seconds for seconds in known if seconds is not None), default=None)
         if first is None:
             return None
         begin = math.floor(max(first, now - REACH_SECONDS) / WINDOW_SECONDS) * float(WINDOW_SECONDS)
         with self._lock:
             self._begin = begin
         return begin
+
+    def note_capacity(self, since: float | None) -> None:
+        """There have been GPUs since then, though none may have been sampled: so far nothing was accounted for."""
+        if not self._done:
+            self._capacity_since = since
 
     def advance(self, now: float, edge: float, compute: Compute) -> None:
         """Compute the windows that have just become final, so that nothing lies between them and what is younger."""
