@@ -89,3 +89,8 @@ def missing_of(path: Path) -> int | None:
     """Batches that were lost with a file that was set aside, as its name ``….missing-N`` says."""
     _, found, number = path.name.rpartition(".missing-")
     return int(number) if found and number.isdigit() else None
+
+
+def all_missing(folder: Folder) -> int:
+    """Batches that are known to be lost, over all that was set aside."""
+    return sum(missing_of(path) or 0 for path in folder.aside.iterdir())

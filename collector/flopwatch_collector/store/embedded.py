@@ -230,6 +230,7 @@ class EmbeddedStore:
             last_commit_seconds=self._written.last_commit_seconds,
             reopened=self._ground.database.reopened,
             problems=self._ground.problems.texts(),
+            batches_missing=checking.all_missing(self._folder),
         )
 
     def check(self, progress: Progress = quiet) -> tuple[Problem, ...]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import duckdb
 
+from flopwatch_collector.store import attaching, hot
 from flopwatch_collector.store.catalogue import Catalogue
 from flopwatch_collector.store.database import Database
 from flopwatch_collector.store.layout import Folder
 from flopwatch_collector.store.problems import Problems
 from flopwatch_collector.store.published import Published
-from flopwatch_collector.store.schema import BATCH
 
 Clock = Callable[[], float]
 
@@ -39,13 +39,24 @@ class Ground:
             if self._readable():
                 return False
             self.database.reopen()
+            self._report_missing()
             return True
+
+    def _report_missing(self) -> None:
+        """Compare what the reopened files hold with what was acknowledged of them."""
+        for alias in self.catalogue.peek().hot:
+            number = hot.number_of(alias)
+            with self.database.cursor() as cursor:
+                (count,) = cursor.execute(attaching.batch_count(alias)).fetchall()[0]
+            missing = attaching.missing_batches(hot.path(self.folder, number), count)
+            if missing:
+                attaching.lost(self.folder, self.problems, number, missing, None)
 
     def _readable(self) -> bool:
         try:
             with self.database.cursor() as cursor:
                 for alias in self.catalogue.peek().hot:
-                    cursor.execute(f"SELECT count(*) FROM {alias}.{BATCH.name}").fetchall()
+                    cursor.execute(attaching.batch_count(alias)).fetchall()
         except duckdb.Error:
             return False
         return True

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 
 from flopwatch_collector.model import BatchId, Columns
-from flopwatch_collector.store import columns
+from flopwatch_collector.store import columns, tally
 from flopwatch_collector.store.database import Cursor, Database
 from flopwatch_collector.store.layout import Folder, synced
 from flopwatch_collector.store.schema import BATCH, HOT_TABLES, TABLES, Table, quoted
@@ -22,6 +22,7 @@ class HotFile:
     path: Path
     hour: int
     rows: int = 0
+    batches: int = 0
 
     @property
     def alias(self) -> str:
@@ -68,6 +69,8 @@ def made(database: Database, folder: Folder, number: int, hour: int) -> HotFile:
     finally:
         database.detach("making")
     synced(making)
+    tally.note(final, 0)
+    synced(tally.path(final))
     making.rename(final)
     synced(final.parent)
     database.attach(alias(number), final)
@@ -83,6 +86,7 @@ def remove(hot: Path) -> None:
     for beside in sorted(hot.parent.glob(hot.name + ".wal*")):
         beside.unlink()
     hot.unlink(missing_ok=True)
+    tally.path(hot).unlink(missing_ok=True)
 
 
 def insert(

@@ -1,13 +1,11 @@
 """The start: what an interrupted process left is put right, and what is there is found."""
 
-import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import duckdb
 
 from flopwatch_collector.model import Columns
-from flopwatch_collector.store import closing, columns, hot
+from flopwatch_collector.store import attaching, closing, columns, hot, tally
 from flopwatch_collector.store.catalogue import Catalogue
 from flopwatch_collector.store.database import Cursor, Database, literal
 from flopwatch_collector.store.ground import Ground
@@ -54,32 +52,7 @@ def _attached(folder: Folder, database: Database, problems: Problems, number: in
         closing.finish(folder, number)
         return False
     closing.discard(folder, number)
-    path = hot.path(folder, number)
-    if _try_attach(database, problems, number, path):
-        return True
-    for beside in sorted(path.parent.glob(path.name + ".wal*")):
-        _set_aside(folder, beside)
-    problems.add(f"the write-ahead log of {path} could not be replayed and was set aside in {folder.aside}")
-    if _try_attach(database, problems, number, path):
-        return True
-    _set_aside(folder, path)
-    problems.add(f"{path} could not be opened and was set aside in {folder.aside}")
-    return False
-
-
-def _try_attach(database: Database, problems: Problems, number: int, path: Path) -> bool:
-    try:
-        database.attach(hot.alias(number), path)
-        with database.cursor() as cursor:
-            cursor.execute(f"SELECT count(*) FROM {hot.alias(number)}.batch").fetchall()
-    except duckdb.Error as problem:
-        problems.add(f"{path}: {problem}")
-        return False
-    return True
-
-
-def _set_aside(folder: Folder, path: Path) -> None:
-    path.rename(folder.aside / f"{path.name}.{int(time.time())}")
+    return attaching.attached(folder, database, problems, number)
 
 
 def catalogue(folder: Folder, database: Database, problems: Problems, found: Found) -> Catalogue:
@@ -101,7 +74,7 @@ def _readable(cursor: Cursor, folder: Folder, problems: Problems, files: list[Ra
         )
     except duckdb.Error as problem:
         if len(files) == 1:
-            _set_aside(folder, files[0].path)
+            attaching.set_aside(folder, files[0].path)
             problems.add(f"{files[0].path} could not be read and was set aside in {folder.aside}: {problem}")
             return []
         half = len(files) // 2
@@ -122,11 +95,13 @@ def open_file(ground: Ground, found: Found) -> hot.HotFile:
         counts = " + ".join(
             f"(SELECT count(*) FROM {hot.alias(number)}.{name})" for name in (*TABLES, BATCH.name)
         )
-        rows, arrival = cursor.execute(
-            f"SELECT {counts}, (SELECT epoch_us(min(ts)) FROM {hot.alias(number)}.batch)"
+        rows, batches, arrival = cursor.execute(
+            f"SELECT {counts}, count(*), epoch_us(min(ts)) FROM {hot.alias(number)}.batch"
         ).fetchall()[0]
     hour = int(arrival // 3_600_000_000) if arrival is not None else ground.hour()
-    return hot.HotFile(number=number, path=hot.path(ground.folder, number), hour=hour, rows=rows)
+    path = hot.path(ground.folder, number)
+    tally.note(path, batches)
+    return hot.HotFile(number=number, path=path, hour=hour, rows=rows, batches=batches)
 
 
 def written(ground: Ground) -> Written:

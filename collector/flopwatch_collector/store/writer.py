@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from flopwatch_collector.model import GPU_COLUMNS, Columns
-from flopwatch_collector.store import hot
+from flopwatch_collector.store import hot, tally
 from flopwatch_collector.store.columns import concatenated, microseconds
 from flopwatch_collector.store.ground import Ground
 from flopwatch_collector.store.inbox import Inbox, Waiting
@@ -143,8 +143,16 @@ class Writer:
         written.commits += 1
         written.last_commit_seconds = self._ground.clock()
         self._hot.rows += len(fresh)
+        self._hot.batches += len(fresh)
+        self._keep_count()
         for waiting in fresh:
             waiting.future.set_result(WriteResult(duplicate=False))
+
+    def _keep_count(self) -> None:
+        try:
+            tally.note(self._hot.path, self._hot.batches)
+        except OSError as problem:
+            self._ground.problems.add(f"the number of batches in {self._hot.path} cannot be kept: {problem}")
 
     def _note_samples(self, samples: Columns) -> None:
         written, alias = self._written, self._hot.alias

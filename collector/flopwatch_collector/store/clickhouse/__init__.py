@@ -1,0 +1,1 @@
+"""The store on a ClickHouse server or cluster, over plain HTTP."""
