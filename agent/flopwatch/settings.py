@@ -4,6 +4,7 @@ A wrong setting stops the start with its name, its value and what is allowed.
 """
 
 import dataclasses
+import datetime
 import sys
 import types
 import typing
@@ -26,6 +27,8 @@ class SettingError(ValueError):
     def __init__(self, name: str, value: object, allowed: str) -> None:
         super().__init__(f"setting {name} is {value!r}; allowed: {allowed}")
         self.name = name
+        self.value = value
+        self.allowed = allowed
 
 
 def default_file(environ: Mapping[str, str]) -> Path | None:
@@ -35,8 +38,8 @@ def default_file(environ: Mapping[str, str]) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def load(path: Path | None) -> dict[str, Any]:
-    """The tables of a settings file.
+def load(path: Path | None, option: str = "--config") -> dict[str, Any]:
+    """The tables of a settings file; ``option`` is what named it, for messages.
 
     Raises:
         SettingError: the file cannot be read or is not TOML.
@@ -46,9 +49,9 @@ def load(path: Path | None) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingError("--config", str(path), f"a readable file ({error.strerror})") from error
+        raise SettingError(option, str(path), f"a readable file ({error.strerror})") from error
     except ValueError as error:
-        raise SettingError("--config", str(path), f"valid TOML ({error})") from error
+        raise SettingError(option, str(path), f"valid TOML ({error})") from error
 
 
 def section(kind: type[T], name: str, tables: Mapping[str, Any], environ: Mapping[str, str]) -> T:
@@ -70,7 +73,7 @@ def section(kind: type[T], name: str, tables: Mapping[str, Any], environ: Mappin
     hints = typing.get_type_hints(kind)
     values = {key: _checked(f"{name}.{key}", value, hints[key]) for key, value in table.items()}
     for key in fields:
-        text = _from_environment(f"FLOPWATCH_{name}_{key}".upper(), environ)
+        text = _from_environment(f"FLOPWATCH_{name}_{key}".upper().replace(".", "_"), environ)
         if text is not None:
             values[key] = _parsed(f"{name}.{key}", text, hints[key])
     return kind(**values)
@@ -114,16 +117,28 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         return value
     if plain is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if plain is Path and isinstance(value, str):
-        return Path(value)
+    if plain is datetime.date:
+        return _date(name, value)
     if typing.get_origin(plain) is tuple and isinstance(value, list):
         return tuple(value)
     origin = typing.get_origin(plain) or plain
-    if isinstance(value, bool) and origin is not bool:
-        raise SettingError(name, value, f"a value of type {origin.__name__}")
-    if not isinstance(value, origin):
+    if origin is Path and isinstance(value, str):
+        return Path(value)
+    if not isinstance(value, origin) or (isinstance(value, bool) and origin is not bool):
         raise SettingError(name, value, f"a value of type {origin.__name__}")
     return value
+
+
+def _date(name: str, value: object) -> datetime.date:
+    """A TOML date, or its text; of a time of day the date."""
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise SettingError(name, value, "a date such as 2026-11-30") from None
 
 
 def _without_none(hint: Any) -> Any:

@@ -12,7 +12,7 @@ from flopwatch import accelerators
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
 from flopwatch_collector.config_cost_file import read_costs
-from flopwatch_collector.config_costs import CostSettings as CostSettings
+from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
 
 CONTROL_FILE = "control.sqlite"
 """In the data folder: tokens, identities, alerts."""

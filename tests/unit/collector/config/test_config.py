@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flopwatch.settings import SettingError
-from flopwatch_collector import config
+from flopwatch_collector import config, config_costs
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "settings.md"
 
@@ -120,6 +120,11 @@ def test_data_lies_where_it_is_set_else_below_the_state_directory(tmp_path: Path
         ("collector", config.CollectorSettings),
         ("targets", config.TargetSettings),
         ("costs", config.CostSettings),
+        ("costs.own", config_costs.OwnCosts),
+        ("costs.cloud", config_costs.CloudCosts),
+        ("costs.efficiency", config_costs.EfficiencySettings),
+        ("costs.demand", config_costs.DemandSettings),
+        ("costs.group", config_costs.CostGroup),
         ("alerts", config.AlertSettings),
         ("notify", config.NotifySettings),
     ],
