@@ -8,7 +8,7 @@ BAR_ONLY = Grammar(
     anchor=anchor(r"(?!)"),
     order=("bar",),
     pauses_inside=True,
-    relatives=(("Training Epoch", "llama-recipes"),),
+    relatives=(("Training Epoch", "llama-recipes"), ("|Loss: ", "torchtune")),
 )
 _SHORTEST_INTERVAL_SECONDS = 10.0
 """A bar shows whole seconds: shorter intervals would be wrong by more than a tenth."""
@@ -35,7 +35,8 @@ class BarSampler:
         if not due or (row is not None and row.n == bar.n) or passed < _SHORTEST_INTERVAL_SECONDS:
             return None
         self._row = bar
-        values = {"step": float(self._finished_steps + bar.n), "total_steps": float(bar.total)}
+        step = self._finished_steps + bar.n if bar.step is None else bar.step
+        values = {"step": float(step), "total_steps": float(bar.total)}
         if bar.loss is not None:
             values["loss"] = bar.loss
         return values

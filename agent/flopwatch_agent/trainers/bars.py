@@ -9,11 +9,14 @@ _BAR = re.compile(
     r"(?P<n>\d+)/(?P<total>\d+) \[(?P<elapsed>[\d:]+)<[^\],]*, *[^\],]*?(?:it/s|s/it)(?P<postfix>[^\]]*)\]"
 )
 _TRAINING = re.compile(
-    r"^\W*(?:Steps?|Training(?: [Ee]poch)?|Train(?:ing)? [Ee]poch|Epoch \d+(?:/\d+)?|train(?:ing)?)\b[^|\[]*:\s"
+    r"^\W*(?:(?:Steps?|Training(?: [Ee]poch)?|Train(?:ing)? [Ee]poch|Epoch \d+(?:/\d+)?|[Tt]rain(?:ing)?)\b[^|\[]*:\s"
+    r"|\d+\|\d+\|Loss: )"
 )
 _PLAIN = re.compile(r"[^A-Za-z]*$")
 _EVALUATION = re.compile(r"[Ee]val|[Vv]alid|[Tt]est")
 _EPOCH = re.compile(r"[Ee]poch:? (\d+)")
+_NUMBERED = re.compile(rf"\b(\d+)\|(\d+)\|Loss: ({NUMBER})")
+"""torchtune's description: epoch, step over all epochs, loss."""
 _LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_)?loss[=:] ?({NUMBER})")
 
 
@@ -30,6 +33,8 @@ class Bar:
     """It has no description at all, as those of the HF Trainer."""
     epoch: int | None = None
     loss: float | None = None
+    step: int | None = None
+    """The step over all epochs, where the description tells it."""
 
 
 def read_bars(text: str) -> list[Bar]:
@@ -52,7 +57,9 @@ def counts_training(text: str) -> bool:
 
 def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
     epoch = _EPOCH.search(description)
+    numbered = _NUMBERED.search(description)
     loss = _LOSS.search(description) or _LOSS.search(found["postfix"])
+    printed = numbered[3] if numbered else loss[1] or loss[2] if loss else None
     return Bar(
         n=int(found["n"]),
         total=int(found["total"]),
@@ -60,7 +67,8 @@ def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
         training=bool(_TRAINING.match(description)) and not _EVALUATION.search(description),
         plain=_PLAIN.match(description) is not None,
         epoch=int(epoch[1]) if epoch else None,
-        loss=parse_number(loss[1] or loss[2]) if loss else None,
+        loss=parse_number(printed) if printed else None,
+        step=int(numbered[2]) if numbered else None,
     )
 
 

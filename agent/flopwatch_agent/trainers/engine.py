@@ -26,7 +26,7 @@ from flopwatch_agent.trainers.rowbuilder import build_row, first_line_correction
 from flopwatch_agent.trainers.rows import MarkKind, PhaseMark, Row, SessionInfo
 from flopwatch_agent.trainers.sessions import place, resolve, resumed_from
 from flopwatch_agent.trainers.steady import REPEATED_FIRST_STEP, usual_seconds, why_not_steady
-from flopwatch_agent.trainers.steps import step_of
+from flopwatch_agent.trainers.steps import numbered, step_of
 
 _MOST_ROLLOUTS = 10_000
 _MOST_BESIDE_REPORTS = 100
@@ -132,7 +132,7 @@ class Engine:
         if self._undrawn is not None and values == self._undrawn.values:
             return
         self._number_by(None)
-        merged = {**self._companion, **values}
+        merged = numbered({**self._companion, **values})
         merged = {name: value for name, value in merged.items() if name == "loss" or math.isfinite(value)}
         if merged.get("step", 0.0) < 0:
             return

@@ -1,5 +1,7 @@
 """What a log said before it showed that a trainer writes it: the first bytes and the latest."""
 
+from collections import deque
+
 _HEAD_BYTES = 256 * 1024
 _TAIL_BYTES = 1024 * 1024
 
@@ -9,7 +11,8 @@ class History:
 
     def __init__(self) -> None:
         self._head = b""
-        self._tail = b""
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
         self._cut = False
 
     def keep(self, block: bytes) -> None:
@@ -18,14 +21,19 @@ class History:
         if room > 0:
             self._head += block[:room]
             block = block[room:]
-        self._tail += block
-        if len(self._tail) > 2 * _TAIL_BYTES:
-            self._tail, self._cut = self._tail[-_TAIL_BYTES:], True
+        if not block:
+            return
+        self._tail.append(block)
+        self._tail_bytes += len(block)
+        while self._tail_bytes - len(self._tail[0]) >= _TAIL_BYTES:
+            self._tail_bytes -= len(self._tail.popleft())
+            self._cut = True
 
     def take(self) -> tuple[bytes, ...]:
         """The kept bytes in order; where something is missing between them, they are two blocks."""
-        head, tail, cut = self._head, self._tail, self._cut
-        self._head = self._tail = b""
+        head, tail, cut = self._head, b"".join(self._tail), self._cut
+        self._head, self._tail_bytes = b"", 0
+        self._tail.clear()
         if len(tail) > _TAIL_BYTES:
             tail, cut = tail[-_TAIL_BYTES:], True
         if not cut:

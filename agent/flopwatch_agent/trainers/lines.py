@@ -91,10 +91,24 @@ class LineCutter:
 
 def _bounded(block: bytes) -> bytes:
     """The block with every over-long line cut to the bound."""
+    if not _has_long_line(block):
+        return block
     lines = re.split(rb"(?<=[\n\r])", block)
     return b"".join(
         line if len(line) <= MAX_LINE_BYTES else line[:MAX_LINE_BYTES] + line[-1:] for line in lines
     )
+
+
+def _has_long_line(block: bytes) -> bool:
+    """Whether two line ends lie further apart than the bound: looked for in strides, not line by line."""
+    place = 0
+    while len(block) - place > MAX_LINE_BYTES:
+        reach = place + MAX_LINE_BYTES + 1
+        end = max(block.rfind(b"\n", place, reach), block.rfind(b"\r", place, reach))
+        if end < 0:
+            return True
+        place = end + 1
+    return False
 
 
 def line_bounds(block: bytes, place: int, low: int = 0) -> tuple[int, int]:

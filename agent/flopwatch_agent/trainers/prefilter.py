@@ -29,9 +29,13 @@ def _guarded(literal: bytes, guard: bytes) -> Anchor:
 SIGNS = (
     _guarded(
         b"loss",
-        rb"[\w/]*['\"]?(?:\)?\s*[:=]\s*['\"]?(?:" + _NUMBER + rb")|:? train: |\s+(?:" + _NUMBER + rb"))",
+        rb"[\w/]*['\"]?(?:\)?\s*[:=]\s*['\"]?(?:np\.\w+\()?(?:"
+        + _NUMBER
+        + rb")|:? train: |\s+(?:"
+        + _NUMBER
+        + rb"))",
     ),
-    _guarded(b"s | Loss: ", rb"(?:" + _NUMBER + rb")"),
+    _guarded(b"Loss: ", rb"(?:" + _NUMBER + rb")"),
     _guarded(b"it/s", rb"(?:[\],\s]|$)"),
     _guarded(b"s/it", rb"[\],\s]"),
     _guarded(b"time per iteration (", rb"m?s\):?\s*\d"),
@@ -50,6 +54,8 @@ ROW_ANCHORS = (
     Anchor(b"Step Time :"),
     _guarded(b"[step=", rb"\d"),
     _guarded(b"[batch=", rb"\d"),
+    _guarded(b"[token=", rb"\d"),
+    _guarded(b"[sample=", rb"\d"),
     Anchor(b"'perf/"),
 )
 """Beginnings of rows that have their sign further on."""
@@ -64,6 +70,7 @@ HEADER_ANCHORS = (
     Anchor(b"param_info"),
     Anchor(b"***** Running"),
     _guarded(b"parameters", rb"[^\n]{0,60}\d"),
+    Anchor(b"total parameters"),
     _guarded(b"Params", rb"[^\n]{0,30}\d"),
     _guarded(b"params", rb"[^\n]{0,30}\d"),
     Anchor(b"PARAMS="),
@@ -112,7 +119,7 @@ MARK_ANCHORS = (
 
 
 PROOFS = (
-    "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'dataset_total_tokens'",
+    "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'dataset_total_tokens'", "'loss/policy_avg'",
     "throughput/device/", "loss/train/total: ", "train/CE loss=", "timing_s/step:", "flopwatch: {", "Step Time :",
 )  # fmt: skip
 """Literals that no other text has: a line with one of them is a trainer's."""

@@ -8,6 +8,22 @@ from flopwatch_agent.trainers.facts import Fact, integer
 from flopwatch_agent.trainers.reading import Launch
 
 
+def numbered(values: Mapping[str, float]) -> dict[str, float]:
+    """The quantities with the step that follows from an epoch's number, or from the steps before; times in seconds."""
+    found = dict(values)
+    milliseconds = found.pop("elapsed_milliseconds", None)
+    if milliseconds is not None:
+        found["elapsed_seconds"] = milliseconds / 1_000
+    if "step" in found:
+        return found
+    each, inside, epoch = (found.get(name) for name in ("steps_in_epoch", "step_in_epoch", "epoch_number"))
+    if "steps_before" in found:
+        found["step"] = found["steps_before"] + 1
+    elif each is not None and inside is not None and epoch is not None:
+        found["step"] = (epoch - 1) * each + inside
+    return found
+
+
 def step_of(
     values: Mapping[str, float],
     bar: Bar | None,

@@ -31,9 +31,10 @@ _LONGEST_TEXT = 1 << 17
 _MAX_LANES = 4_096
 _ZONE_STEP_SECONDS = 900.0
 _PROMISES = tuple(
-    text.encode()
-    for text in ("it/s", "s/it", *PROOFS, *dict.fromkeys(grammar.literal for grammar in GRAMMARS))
+    text.encode() for text in (*PROOFS, *dict.fromkeys(grammar.literal for grammar in GRAMMARS))
 )
+_BAR_WORDS = (b"rain", b"poch", b"tep")
+"""A bar that counts training says one of them."""
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
 _SDK_PREFIX = "flopwatch: {"
 
@@ -266,4 +267,6 @@ def _proves(text: str) -> bool:
 
 def _promises(line: bytes) -> bool:
     """Whether the line holds a literal that a row or a proof needs; cheaper than trying."""
+    if (b"it/s" in line or b"s/it" in line) and any(word in line for word in _BAR_WORDS):
+        return True
     return any(literal in line for literal in _PROMISES) or CONTAINER_LINE.match(line) is not None

@@ -44,12 +44,16 @@ OLMO = Grammar(
 
 COMPOSER = Grammar(
     family="Composer",
-    literal="[batch=",
-    anchor=anchor(r"\[batch=(?P<step>\d+)/(?P<total_steps>\d+)\]:"),
+    literal="]:",
+    anchor=anchor(
+        r"(?:\[epoch=(?P<epoch_number>\d+)(?:/\d+)?\]\[batch=(?P<step_in_epoch>\d+)(?:/(?P<steps_in_epoch>\d+))?\]"
+        r"|(?<!\])\[batch=(?P<step>\d+)/(?P<total_steps>\d+)\]|\[(?:token|sample)=[\d,]+/[\d,]+\]):"
+    ),
     unless=anchor(r"\[Eval batch="),
     block="tabbed",
-    needs=("loss",),
+    needs=("loss", "step|steps_in_epoch|steps_before"),
     fields=(
+        number_field("steps_before", r"Train time/batch: "),
         number_field("loss", r"Train loss/train/total: "),
         number_field("tokens_per_second", r"throughput/tokens_per_sec: "),
         number_field("tokens_per_second_per_gpu", r"throughput/device/tokens_per_sec: "),
@@ -67,8 +71,8 @@ COMPOSER = Grammar(
 
 EASYLM = Grammar(
     family="EasyLM",
-    literal="'dataset_total_tokens'",
-    anchor=anchor(r"\{(?=[^{}]*'dataset_total_tokens': )"),
+    literal="'param_norm'",
+    anchor=anchor(r"\{(?=[^{}]*'(?:gradient_norm|dataset_total_tokens)': )"),
     needs=("step", "loss"),
     fields=(
         Field("loss", re.compile(rf"'loss': ({NUMBER})")),

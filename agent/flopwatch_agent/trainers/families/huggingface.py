@@ -45,8 +45,8 @@ MS_SWIFT = Grammar(
     needs=("loss", "step"),
     fields=(
         _key("loss", "loss"),
-        Field("step", re.compile(r"'global_step(?:/max_steps)?': '?(\d+)[/,}]")),
-        Field("total_steps", re.compile(r"'global_step/max_steps': '\d+/(\d+)'")),
+        Field("step", re.compile(r"'(?:global_step(?:/max_steps)?|iteration)': '?(\d+)[/,}]")),
+        Field("total_steps", re.compile(r"'(?:global_step/max_steps|iteration)': '\d+/(\d+)'")),
         _key("mean_seconds", "train_speed(s/it)"),
         _key("mean_rate", "train_speed(iter/s)"),
         duration_field("elapsed_seconds", r"'elapsed_time': '", r"[^']*", "'"),

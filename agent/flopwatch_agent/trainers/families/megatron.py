@@ -5,7 +5,7 @@ from flopwatch_agent.trainers.grammar import Grammar, anchor, number_field, suff
 MEGATRON = Grammar(
     family="Megatron-LM",
     literal="time per iteration (",
-    anchor=anchor(r"(?<!['\"`])\biteration\s+(?P<step>\d+)/\s*(?P<total_steps>\d+)\s*\|"),
+    anchor=anchor(r"(?<!['\"`])\biteration:?\s+(?P<step>\d+)(?:/\s*(?P<total_steps>\d+))?\s*\|"),
     needs=("seconds",),
     fields=(
         number_field("seconds", r"elapsed time per iteration \(ms\):?\s*", scale=1e-3),
@@ -37,16 +37,33 @@ MEGATRON = Grammar(
 
 NANOTRON = Grammar(
     family="nanotron",
-    literal="elapsed_time_per_iteration_ms",
+    literal="time_per_iteration_ms: ",
     anchor=anchor(r"\biteration: (?P<step>\d+) / (?P<total_steps>\d+) \|"),
     needs=("seconds",),
     fields=(
-        suffixed_field("seconds", r"elapsed_time_per_iteration_ms:\s*", scale=1e-3),
+        suffixed_field("seconds", r"time_per_iteration_ms:\s*", scale=1e-3),
         suffixed_field("tokens_per_second_per_gpu", r"tokens_per_sec_per_gpu:\s*"),
         suffixed_field("tokens_per_second", r"tokens_per_sec:\s*"),
         suffixed_field("batch_or_tokens", r"global_batch_size:\s*"),
         suffixed_field("loss", r"\blm_loss:\s*"),
         suffixed_field("tflops", r"model_tflops_per_gpu:\s*"),
+    ),
+)
+
+MEGATRON_KEYS = Grammar(
+    family="Megatron-DeepSpeed",
+    literal="time_per_iteration_ms=",
+    anchor=anchor(r"\biteration=\s*(?P<step>\d+)/\s*(?P<total_steps>\d+)\s*\|"),
+    needs=("seconds",),
+    fields=(
+        number_field("seconds", r"time_per_iteration_ms=\s*", scale=1e-3),
+        number_field("tokens_per_second_per_gpu", r"tokens_per_gpu_per_second_tgs=\s*"),
+        number_field("tflops", r"\|\s*(?:\[LM\]-?)?TFLOPs=\s*"),
+        number_field("batch", r"global_batch_size=\s*"),
+        number_field("samples", r"consumed_samples=\s*"),
+        number_field("total_tokens", r"consumed_tokens=\s*"),
+        number_field("loss", r"\blm[ _]loss=\s*"),
+        number_field("skipped", r"number_of_skipped_iterations=\s*"),
     ),
 )
 
@@ -93,7 +110,7 @@ DEEPSPEED_STEP = Grammar(
 DEEPSPEED_TIMER = Grammar(
     family="DeepSpeed",
     literal="SamplesPerSec=",
-    anchor=anchor(r"\bglobal_step=(?P<step>\d+), RunningAvgSamplesPerSec="),
+    anchor=anchor(r"(?:\bglobal_step=|:stop\] \d+/)(?P<step>\d+), RunningAvgSamplesPerSec="),
     needs=("samples_per_second",),
     fields=(number_field("samples_per_second", r"CurrSamplesPerSec="),),
     order=("samples",),
@@ -109,4 +126,4 @@ BRIDGE_COMPANION = Grammar(
 )
 """Rank 0's half of a Megatron-Bridge step: it has no step number and completes the last rank's line."""
 
-GRAMMARS = (MEGATRON, NANOTRON, NEMO, DEEPSPEED_PIPELINE, DEEPSPEED_STEP, DEEPSPEED_TIMER)
+GRAMMARS = (MEGATRON, NANOTRON, MEGATRON_KEYS, NEMO, DEEPSPEED_PIPELINE, DEEPSPEED_STEP, DEEPSPEED_TIMER)

@@ -6,13 +6,14 @@ TORCHTITAN = Grammar(
     family="torchtitan",
     literal="step:",
     anchor=anchor(r"(?<!validate )\bstep:\s*(?P<step>\d+)\s+loss:\s*(?P<loss>NUM)"),
-    needs=("tokens_per_second_per_gpu",),
+    needs=("tokens_per_second_per_gpu|seconds",),
     fields=(
+        number_field("seconds", r"\biter:\s*"),
         number_field("tokens_per_second_per_gpu", r"\b(?:tps|wps):\s*"),
         number_field("tflops", r"\btflops:\s*"),
         number_field("mfu", r"\bmfu:\s*", "%", 1e-2),
     ),
-    order=("tokens",),
+    order=("printed", "tokens"),
 )
 
 NANOGPT = Grammar(
@@ -26,20 +27,43 @@ NANOGPT = Grammar(
     pauses_inside=True,
 )
 
+BUILD_NANOGPT = Grammar(
+    family="nanoGPT",
+    literal="dt: ",
+    anchor=anchor(r"\bstep\s+(?P<step>\d+)(?:, | \| )(?:train )?loss: (?P<loss>NUM)"),
+    needs=("seconds", "tokens_per_second"),
+    fields=(
+        number_field("seconds", r"\bdt: ", "ms", 1e-3),
+        number_field("tokens_per_second", r"\btok/s(?:ec)?: "),
+    ),
+    covers="one",
+    first_step=0,
+    pauses_outside=True,
+)
+
 NANOCHAT = Grammar(
     family="nanochat",
     literal="| loss: ",
-    anchor=anchor(r"\bstep (?P<step>\d+)/(?P<total_steps>\d+) \([\d.]+%\) \| loss: (?P<loss>NUM)"),
+    anchor=anchor(r"\bstep (?P<step>\d+)(?:/(?P<total_steps>\d+))? \([\d.]+%\)\s*\| loss: (?P<loss>NUM)"),
     needs=("seconds",),
     fields=(
         number_field("seconds", r"\bdt: ", "ms", 1e-3),
-        number_field("tokens_per_second", r"\btok/sec: "),
+        number_field("tokens_per_second", r"\btok/s(?:ec)?: "),
         number_field("mfu", r"\b(?:bf16_)?mfu: ", scale=1e-2),
     ),
     covers="one",
     first_step=0,
     warm_up_steps=3,
     pauses_outside=True,
+)
+
+NANOCHAT_TUNING = Grammar(
+    family="nanochat",
+    literal="| Training loss: ",
+    anchor=anchor(r"\bStep (?P<step>\d+)/(?P<total_steps>\d+) \| Training loss: (?P<loss>NUM)"),
+    order=(),
+    first_step=0,
+    no_time="nanochat's tuning scripts print no time: follow the file live, or use StepReporter",
 )
 
 LLM_C = Grammar(
@@ -55,14 +79,29 @@ LLM_C = Grammar(
     pauses_outside=True,
 )
 
+LLM_C_BRACKETED = Grammar(
+    family="llm.c",
+    literal=" ms",
+    anchor=anchor(
+        r"\bstep\s+(?P<step>\d+)(?:/\s*(?P<total_steps>\d+))?(?:: | \| )(?:train )?loss (?P<loss>NUM)"
+        r"(?=[^\n]{0,120}?\((?:took )?NUM ms\b)"
+    ),
+    needs=("seconds",),
+    fields=(
+        number_field("seconds", r"\((?:took )?", r" ms\b", 1e-3),
+        number_field("tokens_per_second", r"ms(?: \||,) ", r" tok/s\b"),
+    ),
+    covers="one",
+    pauses_outside=True,
+)
+
 MODDED_NANOGPT = Grammar(
     family="modded-nanogpt",
     literal="train_time:",
     anchor=anchor(
         r"\bstep:(?P<step>\d+)/(?P<total_steps>\d+) (?:train_loss:(?P<loss>NUM) )?"
-        r"train_time:(?P<elapsed_seconds>NUM)ms step_avg:"
+        r"train_time:(?:(?P<elapsed_milliseconds>NUM)ms|(?P<elapsed_seconds>NUM)s) step_avg:"
     ),
-    units={"elapsed_seconds": 1e-3},
     warm_up_steps=9,
     pauses_outside=True,
 )
@@ -102,7 +141,7 @@ TORCHTUNE = Grammar(
     literal="| loss:",
     anchor=anchor(r"\bStep (?P<step>\d+) \| loss:(?P<loss>NUM)"),
     fields=(number_field("tokens_per_second_per_gpu", r"tokens_per_second_per_gpu:"),),
-    order=(),
+    order=("bar",),
     no_time="torchtune logs neither a time nor the tokens of a step: follow the file live, or use StepReporter",
 )
 
@@ -135,7 +174,7 @@ MAXTEXT = Grammar(
 FAIRSEQ = Grammar(
     family="fairseq",
     literal="num_updates=",
-    anchor=anchor(r"\bepoch \d+:\s+\d+ / \d+ loss=(?P<loss>NUM),"),
+    anchor=anchor(r"\bepoch \d+:(?:\s+\d+ / \d+ |[^\n]{0,200}?, )(?:nll_)?loss=(?P<loss>NUM),"),
     needs=("step", "tokens_per_second", "tokens"),
     fields=(
         number_field("step", r"\bnum_updates="),
@@ -147,11 +186,11 @@ FAIRSEQ = Grammar(
 FAIRSEQ_JSON = Grammar(
     family="fairseq",
     literal='"num_updates"',
-    anchor=anchor(r"\{\"epoch\": \d+, \"update\": "),
+    anchor=anchor(r"\{\"epoch\": \d+, (?=[^{}]{0,2000}\"update\": )"),
     needs=("step", "tokens_per_second", "tokens"),
     fields=(
         number_field("step", r"\"num_updates\": \"?"),
-        number_field("loss", r"\"loss\": \"?"),
+        number_field("loss", r"\"(?:nll_)?loss\": \"?"),
         number_field("tokens_per_second", r"\"wps\": \"?"),
         number_field("tokens", r"\"wpb\": \"?"),
     ),
@@ -175,8 +214,11 @@ LEVANTER = Grammar(
 XTUNER = Grammar(
     family="XTuner",
     literal="(train)",
-    anchor=anchor(r"\b(?:Iter|Epoch)\(train\)\s+(?:\[\d+\])?\[\s*(?P<step>\d+)/(?P<total_steps>\d+)\]"),
-    needs=("seconds",),
+    anchor=anchor(
+        r"\b(?:Iter\(train\)\s+\[\s*(?P<step>\d+)/(?P<total_steps>\d+)\]"
+        r"|Epoch\(train\)\s+\[(?P<epoch_number>\d+)\]\[\s*(?P<step_in_epoch>\d+)/(?P<steps_in_epoch>\d+)\])"
+    ),
+    needs=("step|steps_in_epoch", "seconds"),
     fields=(
         number_field("seconds", r"\stime: "),
         number_field("data_seconds", r"\sdata_time: "),
@@ -202,7 +244,7 @@ XTUNER_ENGINE = Grammar(
 INTERNEVO = Grammar(
     family="InternEvo",
     literal="tgs (tokens",
-    anchor=anchor(r"(?:\btflops=(?P<tflops>NUM) )?\bstep=(?P<step>\d+) loss=(?P<loss>NUM) "),
+    anchor=anchor(r"(?:\btflops=(?P<tflops>NUM)[ ,])?\bstep=(?P<step>\d+)[ ,]loss=(?P<loss>NUM)[ ,]"),
     needs=("tokens_per_second_per_gpu", "total_tokens"),
     fields=(
         number_field("tokens_per_second_per_gpu", r"tgs \(tokens/gpu/second\)="),
@@ -212,6 +254,6 @@ INTERNEVO = Grammar(
 )
 
 GRAMMARS = (
-    TORCHTITAN, NANOGPT, NANOCHAT, LLM_C, MODDED_NANOGPT, AUTOMODEL, PRIME_RL, TORCHTUNE, LITGPT, MAXTEXT,
+    TORCHTITAN, NANOGPT, NANOCHAT, BUILD_NANOGPT, NANOCHAT_TUNING, LLM_C, LLM_C_BRACKETED, MODDED_NANOGPT, AUTOMODEL, PRIME_RL, TORCHTUNE, LITGPT, MAXTEXT,
     FAIRSEQ, FAIRSEQ_JSON, LEVANTER, XTUNER, XTUNER_ENGINE, INTERNEVO,
 )  # fmt: skip

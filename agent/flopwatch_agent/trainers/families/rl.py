@@ -5,25 +5,49 @@ import re
 from flopwatch_agent.trainers.grammar import Field, Grammar, anchor, number_field
 from flopwatch_agent.trainers.numbers import NUMBER
 
+
+def _colon(quantity: str, key: str) -> Field:
+    """A ``key:value`` of veRL; under numpy 2 the value may be printed as ``np.float64(1.5)``."""
+    return Field(quantity, re.compile(rf"\b{key}:(?:np\.\w+\()?({NUMBER})"))
+
+
 VERL = Grammar(
     family="veRL",
-    literal="timing_s/step:",
-    anchor=anchor(r"\bstep:(?P<step>\d+) - (?=[^\n]{0,60000}\btiming_s/step:)"),
+    literal="/step:",
+    anchor=anchor(r"\bstep:(?P<step>\d+) - (?=[^\n]{0,60000}\btiming(?:_s)?/step:)"),
     needs=("seconds",),
     fields=(
-        number_field("seconds", r"\btiming_s/step:"),
-        number_field("tokens", r"\bperf/total_num_tokens:"),
-        number_field("tokens_per_second_per_gpu", r"\bperf/throughput:"),
-        number_field("mfu_update_phase", r"\b(?:perf/)?mfu/actor:"),
-        number_field("update_phase_s", r"\btiming_s/update_actor:"),
-        number_field("generation_seconds", r"\btiming_s/gen:"),
-        number_field("pause_seconds", r"\btiming_s/testing:"),
-        number_field("save_seconds", r"\btiming_s/save_checkpoint:"),
+        _colon("seconds", r"timing(?:_s)?/step"),
+        _colon("tokens", r"perf/total_num_tokens"),
+        _colon("tokens_per_second_per_gpu", r"perf/throughput"),
+        _colon("mfu_update_phase", r"(?:perf/)?mfu/actor"),
+        _colon("update_phase_s", r"timing(?:_s)?/update_actor"),
+        _colon("generation_seconds", r"timing(?:_s)?/gen"),
+        _colon("pause_seconds", r"timing(?:_s)?/testing"),
+        _colon("save_seconds", r"timing(?:_s)?/save_checkpoint"),
     ),
     covers="one",
     warms_up=False,
     pauses_outside=True,
     kind="rl",
+)
+
+
+VERL_TUNING = Grammar(
+    family="veRL",
+    literal=" - train/loss:",
+    anchor=anchor(r"\bstep:(?P<step>\d+) - (?=[^\n]{0,2000}\btrain/loss:)"),
+    needs=("loss",),
+    fields=(
+        _colon("loss", r"train/loss"),
+        _colon("seconds", r"train/time\(s\)"),
+        _colon("tokens", r"train/global_tokens"),
+        _colon("mfu", r"train/mfu"),
+    ),
+    covers="one",
+    warms_up=False,
+    pauses_outside=True,
+    no_time="this version of veRL's SFT trainer prints no time: follow the file live, or use StepReporter",
 )
 
 
@@ -42,6 +66,7 @@ OPENRLHF = Grammar(
         _key("generation_seconds", "timing/generation"),
         _key("update_phase_s", "timing/ppo_train"),
     ),
+    no_time="this version of OpenRLHF prints no timing/step_total: a later one does",
     covers="one",
     warms_up=False,
     pauses_outside=True,
@@ -85,11 +110,27 @@ TRL_GENERATION = Grammar(
         Field("loss", re.compile(rf"'loss': ['\"]?({NUMBER})")),
         Field("seconds", re.compile(rf"'step_time': ['\"]?({NUMBER})")),
         Field("epoch", re.compile(rf"'epoch': ['\"]?({NUMBER})")),
-        Field("total_tokens", re.compile(r"'num_tokens': (\d+(?:\.\d+)?)[,}]")),
+        Field("total_tokens", re.compile(r"'num_tokens': '?(\d+(?:\.\d+)?)'?[,}]")),
     ),
     warms_up=False,
     pauses_outside=True,
     kind="rl",
 )
 
-GRAMMARS = (TRL_GENERATION, VERL, OPENRLHF, SLIME)
+TRL_EPISODES = Grammar(
+    family="TRL",
+    literal="'objective/kl'",
+    anchor=anchor(r"\{(?=[^{}]*'loss/policy_avg': ['\"]?NUM)"),
+    needs=("loss", "epoch"),
+    fields=(
+        Field("loss", re.compile(rf"'loss/policy_avg': ['\"]?({NUMBER})")),
+        Field("epoch", re.compile(rf"'epoch': ['\"]?({NUMBER})")),
+    ),
+    order=("bar",),
+    warms_up=False,
+    kind="rl",
+    no_time="TRL's PPO prints no step time: report_to tensorboard or wandb, or use the flopwatch callback",
+)
+"""PPO and RLOO: their dict counts episodes, the step is that of the bar."""
+
+GRAMMARS = (TRL_GENERATION, TRL_EPISODES, VERL, VERL_TUNING, OPENRLHF, SLIME)
