@@ -35,6 +35,11 @@ COMMANDS = {
     ),
     "tail": Command("flopwatch_agent.tail", "tail FILE: hand a log to the agent as the job's own user"),
     "token": Command("flopwatch_collector.token_command", "create, list and revoke access tokens", True),
+    "store": Command(
+        "flopwatch_collector.store_command",
+        "check, export, back up and restore what the collector keeps",
+        True,
+    ),
     "alerts": Command(
         "flopwatch_collector.alerts_command", "alerts test: send a test alert through the channels", True
     ),

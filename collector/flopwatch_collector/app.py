@@ -28,8 +28,10 @@ from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
 from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
 from flopwatch_collector.store.control_sqlite import SqliteControl
+from flopwatch_collector.store.desk import Desk
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import Control, Store, StoreSettings
+from flopwatch_collector.store.work import Work
 from flopwatch_collector.views.query import CollectorQuery
 
 STEPS_WARM_SECONDS = 3_600.0
@@ -161,6 +163,8 @@ def _open(
         StoreSettings(folder=folder, raw_days=kept_days.raw_days, rollup_days=kept_days.rollup_days), clock
     )
     parts.callback(store.close)
+    work = Work(store, control, lambda target: control.copy_to(target / CONTROL_FILE))
+    parts.callback(Desk(folder, work).close)
     return _Kept(store=store, control=control, clock=clock)
 
 
