@@ -8,7 +8,7 @@ BAR_ONLY = Grammar(
     anchor=anchor(r"(?!)"),
     order=("bar",),
     pauses_inside=True,
-    relatives=(("Training Epoch", "llama-recipes"), ("|Loss: ", "torchtune")),
+    relatives=(("Training Epoch", "llama-recipes"), ("|Loss: ", "torchtune"), ("consumed_samples=", "NeMo")),
 )
 _SHORTEST_INTERVAL_SECONDS = 10.0
 """A bar shows whole seconds: shorter intervals would be wrong by more than a tenth."""

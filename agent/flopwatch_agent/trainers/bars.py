@@ -17,6 +17,7 @@ _EVALUATION = re.compile(r"[Ee]val|[Vv]alid|[Tt]est")
 _EPOCH = re.compile(r"[Ee]poch:? (\d+)")
 _NUMBERED = re.compile(rf"\b(\d+)\|(\d+)\|Loss: ({NUMBER})")
 """torchtune's description: epoch, step over all epochs, loss."""
+_GLOBAL_STEP = re.compile(r"\bglobal_step=(\d+)(?:\.0*)?[,\]]")
 _LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_)?loss[=:] ?({NUMBER})")
 
 
@@ -68,8 +69,14 @@ def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
         plain=_PLAIN.match(description) is not None,
         epoch=int(epoch[1]) if epoch else None,
         loss=parse_number(printed) if printed else None,
-        step=int(numbered[2]) if numbered else None,
+        step=_step(numbered, _GLOBAL_STEP.search(found["postfix"] + "]")),
     )
+
+
+def _step(numbered: re.Match[str] | None, printed: re.Match[str] | None) -> int | None:
+    if numbered is not None:
+        return int(numbered[2])
+    return int(printed[1]) if printed is not None else None
 
 
 def sampling_interval(total: int) -> int:

@@ -116,6 +116,14 @@ LINES = tuple(
         rf"Model params: {_PARAMETERS}",
         rf"model_parameter_info: .*?\((?P<trainable_millions>{NUMBER})M Trainable",
         r"tokens per iteration will be: (?P<tokens_per_step>[\d,]+)",
+        r"total desired batch size: (?P<tokens_per_step>[\d,]+)",
+        r"=> calculated gradient accumulation steps: (?P<gradient_accumulation_steps>\d+)",
+        r"Num GPUs used = (?P<world_size>\d+)",
+        r"Total steps = (?P<total_steps>[\d,]+)",
+        (r"Batch size per device = (?P<micro_batch_size>\d+) \| Gradient accumulation steps ="
+        r" (?P<gradient_accumulation_steps>\d+)"),
+        r"Total batch size \([^)]*\) = (?P<global_batch_size>[\d,]+)",
+        r"Trainable parameters = (?P<trainable_params>[\d,]+) of (?P<num_params>[\d,]+)",
         (r"Total batch size (?P<tokens_per_step>[\d,]+) => gradient accumulation steps:"
         r" (?P<gradient_accumulation_steps>\d+)"),
         r"Tokens / micro-batch: (?P<tokens_per_micro_batch>[\d,]+)",

@@ -7,7 +7,7 @@ from statistics import median
 from flopwatch_agent.trainers.derive import world_size
 from flopwatch_agent.trainers.facts import Fact
 from flopwatch_agent.trainers.rows import Parsed, Row, SessionInfo
-from flopwatch_agent.trainers.steady import OUTLIER_RATIO, REPEATED_FIRST_STEP
+from flopwatch_agent.trainers.steady import OUTLIER_RATIO, REPEATED_FIRST_STEP, UNSTARTED_TIMER
 
 _ENOUGH_ROWS = 5
 
@@ -17,6 +17,8 @@ def finalized(parsed: Parsed) -> Parsed:
     facts = dict(enumerate(parsed.facts))
     rows = [_timed(row, facts.get(row.session, {}), parsed.steps) for row in parsed.steps]
     rows = [_superseded(row, parsed.sessions) for row in rows]
+    timed = {row.session for row in rows if row.seconds is not None}
+    rows = [row if row.session in timed else _without_timer(row) for row in rows]
     factors = {row.session: factor for row in rows for factor in (_factor(row),) if factor is not None}
     rows = [_rescaled(row, factors.get(row.session)) for row in rows]
     usual = {session: _usual(rows, session) for session in {row.session for row in rows}}
@@ -37,6 +39,11 @@ def _timed(row: Row, facts: Mapping[str, object], rows: tuple[Row, ...]) -> Row:
     covered = row.steps_covered or row.steps_advanced or 1
     seconds = tokens / world / rate * covered
     return replace(row, seconds=seconds, steps_covered=covered, basis="derived_tokens")
+
+
+def _without_timer(row: Row) -> Row:
+    """No row of the session has a time: then the trainer has no timer that had yet to start."""
+    return replace(row, steady=True, why_not_steady=None) if row.why_not_steady == UNSTARTED_TIMER else row
 
 
 def _factor(row: Row) -> float | None:

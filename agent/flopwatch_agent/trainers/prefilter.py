@@ -43,7 +43,7 @@ SIGNS = (
     _guarded(b", skipped=", rb"\d"),
     Anchor(b"flopwatch: {"),
     Anchor(b"throughput/"),
-    Anchor(b"'dataset_"),
+    Anchor(b"'param_norm': "),
     Anchor(b"- arguments -"),
 )
 """The first signs of a trainer: every family shows one of them with its first row, or in its header."""
@@ -119,7 +119,8 @@ MARK_ANCHORS = (
 
 
 PROOFS = (
-    "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'dataset_total_tokens'", "'loss/policy_avg'",
+    "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'param_norm': ",
+    "'loss/policy_avg'",
     "throughput/device/", "loss/train/total: ", "train/CE loss=", "timing_s/step:", "flopwatch: {", "Step Time :",
 )  # fmt: skip
 """Literals that no other text has: a line with one of them is a trainer's."""

@@ -9,6 +9,7 @@ PAUSE_RATIO = 1.25
 OUTLIER_RATIO = 3.0
 """From this multiple on a row is unsteady whatever the log says: a stall, an unprinted pause."""
 REPEATED_FIRST_STEP = "the printed mean contains the first step again; the time is that of the steps after it"
+UNSTARTED_TIMER = "the trainer's own timer has not started"
 DATA_WAIT_SHARE = 0.5
 IMPOSSIBLE_TFLOPS = 20_000.0
 """No accelerator does more, in any number format."""
@@ -32,7 +33,7 @@ def _warm_up(
 ) -> str | None:
     grammar = reading.grammar
     if grammar.untimed_is_warm_up and seconds is None and not launch.timed_rows:
-        return "the trainer's own timer has not started"
+        return UNSTARTED_TIMER
     if not grammar.warms_up or base_step is None:
         return None
     if launch.rows == 0:

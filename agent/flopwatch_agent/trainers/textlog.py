@@ -33,7 +33,7 @@ _ZONE_STEP_SECONDS = 900.0
 _PROMISES = tuple(
     text.encode() for text in (*PROOFS, *dict.fromkeys(grammar.literal for grammar in GRAMMARS))
 )
-_BAR_WORDS = (b"rain", b"poch", b"tep")
+_BAR_WORDS = (b"rain", b"poch", b"tep", b"|Loss: ")
 """A bar that counts training says one of them."""
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
 _SDK_PREFIX = "flopwatch: {"

@@ -2,7 +2,7 @@
 
 import re
 
-from flopwatch_agent.trainers.grammar import Field, Grammar, anchor, number_field
+from flopwatch_agent.trainers.grammar import Field, Grammar, anchor
 from flopwatch_agent.trainers.numbers import NUMBER
 
 
