@@ -40,6 +40,9 @@ COMMANDS = {
         "check, export, back up and restore what the collector keeps",
         True,
     ),
+    "replay": Command(
+        "flopwatch_collector.replay_command", "replay FILE: recorded batches through ingest and ledger", True
+    ),
     "alerts": Command(
         "flopwatch_collector.alerts_command", "alerts test: send a test alert through the channels", True
     ),

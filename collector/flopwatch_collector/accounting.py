@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from flopwatch import query
+from flopwatch.answers.goodput import Goodput
 from flopwatch_collector.bookkeeping.history import History
 from flopwatch_collector.bookkeeping.prices import Prices
 from flopwatch_collector.bookkeeping.window import Computed, Windows
@@ -19,6 +20,7 @@ from flopwatch_collector.compute import classes, days
 from flopwatch_collector.compute.breakeven import verdict
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.figure import step_figure
+from flopwatch_collector.compute.goodput import goodput_of
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.ledger import joined
 from flopwatch_collector.compute.mfu import JobBasis
@@ -44,6 +46,8 @@ class Terms:
     prices: Prices = field(default_factory=Prices)
     timer: Callable[[], float] = time.monotonic
     """Seconds that measure how long work takes and how long data have been arriving."""
+    since_seconds: float | None = None
+    """Earlier than the first sample, where capacity is known to have been there."""
 
 
 class Accounting:
@@ -58,6 +62,7 @@ class Accounting:
         self._prices = terms.prices
         self._windows = Windows(store, control)
         self._history = History(store, control, self._zone, terms.timer)
+        self._history.begin_with(terms.since_seconds)
         self._lock = threading.Lock()
         self._ticking = threading.Lock()
         self._now = 0.0
@@ -203,6 +208,17 @@ class Accounting:
         if job not in state.jobs:
             return None
         return self._windows.timelines(state, [job], (start, end), now).get(job)
+
+    def goodput(self, job: int, start: float, end: float, now: float) -> Goodput | None:
+        """The goodput of a job over an interval; None when there is no such job, or it never reported of its run."""
+        state = self._fleet.state()
+        timeline = self.timeline(job, start, end, now)
+        if timeline is None or not timeline.instrumented:
+            return None
+        until = min(end, self._windows.run_until(state, job, now))
+        rows = self.ledger_rows(start, end, job=job)
+        liable = self._windows.liable(state, timeline, now)
+        return goodput_of(timeline, rows, (start, until), liable)
 
     def basis(self, job: int) -> JobBasis | None:
         """What the job's MFU is made from; None when there is no such job."""

@@ -49,6 +49,7 @@ class History:
         self._store = store
         self._timer = timer
         self._capacity_since: float | None = None
+        self._since: float | None = None
         self._closing = Closing(store, zone)
         self._lock = threading.RLock()
         self._late = LateHours(control)
@@ -64,7 +65,7 @@ class History:
 
     def begin_seconds(self, now: float) -> float | None:
         """Start of the first window there are data or capacity for; None without any."""
-        known = (self._store.first_sample_seconds(), self._capacity_since)
+        known = (self._since, self._store.first_sample_seconds() or self._capacity_since)
         first = min((seconds for seconds in known if seconds is not None), default=None)
         if first is None:
             return None
@@ -73,10 +74,13 @@ class History:
             self._begin = begin
         return begin
 
+    def begin_with(self, since: float | None) -> None:
+        """Account from then on, though the first sample is younger."""
+        self._since = since
+
     def note_capacity(self, since: float | None) -> None:
-        """There have been GPUs since then, though none may have been sampled: so far nothing was accounted for."""
-        if not self._done:
-            self._capacity_since = since
+        """There have been GPUs since then, though perhaps none was ever sampled."""
+        self._capacity_since = since
 
     def advance(self, now: float, edge: float, compute: Compute) -> None:
         """Compute the windows that have just become final, so that nothing lies between them and what is younger."""

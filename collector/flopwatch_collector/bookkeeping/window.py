@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from flopwatch.answers.goodput import Liability
 from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.bookkeeping.memo import Memos
 from flopwatch_collector.compute import hang, progress
@@ -13,13 +14,13 @@ from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
 from flopwatch_collector.compute.inputs import JobWork, LedgerInputs, LedgerPolicy
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.compute.ledger import account, run_until, silences_within, silent_gpus
+from flopwatch_collector.compute.ledger import account, liable_of, run_until, silences_within, silent_gpus
 from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
 from flopwatch_collector.compute.rollup import SAMPLED, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.compute.throttle import THROTTLE_SAMPLES, throttling
 from flopwatch_collector.compute.timeline import JobTimeline, timeline_after
-from flopwatch_collector.model import Columns, FleetState, JobRecord, Launch, LeaseRecord
+from flopwatch_collector.model import Columns, FleetState, JobRecord, Launch, LeaseRecord, empty
 from flopwatch_collector.store.port import Control, Store
 
 STEP_LOOK_SECONDS = 7200.0
@@ -184,6 +185,29 @@ class Windows:
         shared = any(lease.share_ratio < 1.0 for lease in leases)
         devices = devices_of(record, run, leases, state.gpus, state.site_accelerators)
         return basis_of(run, devices, shared=shared)
+
+    def run_until(self, state: FleetState, job: int, now: float) -> float:
+        """Up to when a job's run is seen: its end, else now."""
+        return run_until(self._bare(state, {}, now, job), job)
+
+    def liable(self, state: FleetState, timeline: JobTimeline, now: float) -> dict[int, Liability]:
+        """Whose loss the end of each of a run's sessions is, where that is known."""
+        return liable_of(self._bare(state, {timeline.job: timeline}, now, timeline.job), timeline.job)
+
+    def _bare(
+        self, state: FleetState, lines: Mapping[int, JobTimeline], now: float, job: int
+    ) -> LedgerInputs:
+        """What is known of one job, without samples."""
+        return LedgerInputs(
+            now=now,
+            nodes=state.nodes,
+            gpus=state.gpus,
+            jobs=state.jobs,
+            leases=tuple(lease for lease in state.leases.values() if lease.job == job),
+            timelines=lines,
+            samples=empty(STATE_SAMPLES),
+            events=self._declarations.before(now, now),
+        )
 
     def _learn(self, state: FleetState, inputs: LedgerInputs, now: float) -> None:
         """Remember what the timelines show, and the time that it makes wrong."""

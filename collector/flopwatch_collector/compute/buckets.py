@@ -17,12 +17,13 @@ CODE: Final = {name: code for code, name in enumerate(BUCKETS)}
 
 REASONS: Final = (
     "", "no_demand", "fragmented", "sched_delay", "stranded", "unspecified", "unleased", "steps_lost", "idle_unknown",
-    "generation", "report_pending", "no_steps", "leased", "unassigned", "stale_process",
+    "generation", "report_pending", "no_steps", "leased", "unassigned", "stale_process", "platform", "user",
 )  # fmt: skip
 """Why a bucket applies, where that is known; empty when there is nothing to add.
 
 ``leased``: unknown time inside a lease. ``unassigned``: the part of a GPU that no MIG instance or share takes.
-``report_pending``: the run is inside the time in which its next report is due.
+``report_pending``: the run is inside the time in which its next report is due. ``platform`` and ``user``: whose
+loss a hang, a recovery or rolled-back work is; without either it is not known.
 """
 REASON_CODE: Final = {name: code for code, name in enumerate(REASONS)}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch.answers.goodput import Liability
 from flopwatch_collector.compute.throttle import Throttling
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, Gpu, JobRecord, LeaseRecord, Node
@@ -18,14 +19,19 @@ class LedgerPolicy:
     idle_grace_seconds: float = 300.0
 
 
+Liable = Mapping[int, Liability]
+"""By session number: whose loss its end is."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobWork:
-    """What a job's steps were worth, parallel to its timeline's steps."""
+    """What a job's steps were worth, parallel to its timeline's steps, and whose loss its interruptions are."""
 
     useful_seconds: npt.NDArray[np.float64] | None = None
     straggler_seconds: float | None = None
     """Usual time of one step while a straggler is confirmed."""
     throttling: Throttling | None = None
+    liable: Liable = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,7 @@ from flopwatch_collector.compute.buckets import (
     distinct,
     milliseconds,
 )
-from flopwatch_collector.compute.inputs import JobWork
+from flopwatch_collector.compute.inputs import JobWork, Liable
 from flopwatch_collector.compute.sessions import Session
 from flopwatch_collector.compute.throttle import Throttling
 from flopwatch_collector.compute.timeline import JobTimeline
@@ -41,6 +41,8 @@ class Silence:
     threshold_seconds: float
     source_node: int | None
     """Node that sent the last step before it."""
+    session: int = 0
+    """Number of the session that was silent."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +67,7 @@ _Layer = tuple[Floats, Floats, int]
 def silences(timeline: JobTimeline, end: float) -> tuple[Silence, ...]:
     """Where each session was silent for longer than its threshold, up to ``end`` of the run or of time."""
     result: list[Silence] = []
-    for session, until in _session_ends(timeline, end):
+    for session, until in session_ends(timeline, end):
         begins, ends, nodes = _progress_of(timeline, session, until)
         if not begins.size:
             continue
@@ -81,6 +83,7 @@ def silences(timeline: JobTimeline, end: float) -> tuple[Silence, ...]:
                         end_seconds=float(following[index]),
                         threshold_seconds=threshold,
                         source_node=_last_node(ends, nodes, reached[index]),
+                        session=session.number,
                     )
                 )
     return tuple(result)
@@ -99,7 +102,7 @@ def _last_node(ends: Floats, nodes: Floats, until: float) -> int | None:
     return int(nodes[known][-1]) if known.any() else None
 
 
-def _session_ends(timeline: JobTimeline, end: float) -> list[tuple[Session, float]]:
+def session_ends(timeline: JobTimeline, end: float) -> list[tuple[Session, float]]:
     """Each session with the time it was killed, or ended, or is seen until."""
     result = []
     for index, session in enumerate(timeline.sessions):
@@ -155,20 +158,30 @@ def stretches(
     ``outcomes`` says what each silence was. The run is seen ``until`` its end, else until now.
     """
     work = work or JobWork()
+    liable = work.liable
     layers = [
-        *_base(timeline, until),
+        *_base(timeline, until, liable),
         *_pending(timeline, until),
         *_step_layers(timeline, work),
         *_phase_layers(timeline, until),
-        *[_one(s.start_seconds, s.end_seconds, _silent(outcome)) for s, outcome in outcomes],
-        *_lost_layers(timeline, until, {silence.start_seconds for silence, _ in outcomes}),
+        *[
+            _one(s.start_seconds, s.end_seconds, _silent(outcome, _whose(liable, s.session)))
+            for s, outcome in outcomes
+        ],
+        *_lost_layers(timeline, until, {silence.start_seconds for silence, _ in outcomes}, liable),
     ]
     edges, kind = _painted(layers, milliseconds(span), kind_of("GAP"))
     return Stretches(edges=edges, kind=kind, useful_rate=_rates(timeline, edges, kind, work.useful_seconds))
 
 
-def _silent(outcome: Outcome) -> int:
-    return kind_of("HANG") if outcome == "hang" else kind_of("BUSY_OPAQUE", "steps_lost")
+def _whose(liable: Liable, session: int) -> str:
+    """The reason that says whose loss it is; empty while that is not known."""
+    known = liable.get(session, "unknown")
+    return "" if known == "unknown" else known
+
+
+def _silent(outcome: Outcome, whose: str) -> int:
+    return kind_of("HANG", whose) if outcome == "hang" else kind_of("BUSY_OPAQUE", "steps_lost")
 
 
 def _one(start: float, end: float, kind: int) -> _Layer:
@@ -192,7 +205,7 @@ def _painted(layers: Sequence[_Layer], span: Integers, base: int) -> tuple[Integ
     return edges, kinds
 
 
-def _base(timeline: JobTimeline, end: float) -> list[_Layer]:
+def _base(timeline: JobTimeline, end: float, liable: Liable) -> list[_Layer]:
     """Start-up, recovery between sessions, and the time in which the next report is due."""
     sessions = timeline.sessions
     first = timeline.first_step_seconds
@@ -203,11 +216,12 @@ def _base(timeline: JobTimeline, end: float) -> list[_Layer]:
             _one(ceiling, end, kind_of("BUSY_OPAQUE", "no_steps")),
         ]
     layers = [_one(0.0, first, kind_of("STARTUP"))]
-    for index, (session, until) in enumerate(_session_ends(timeline, end)):
+    for index, (session, until) in enumerate(session_ends(timeline, end)):
+        recovery = kind_of("RECOVERY", _whose(liable, session.number))
         if index + 1 < len(sessions):
-            layers.append(_one(until, _first_step(timeline, sessions[index + 1], end), kind_of("RECOVERY")))
+            layers.append(_one(until, _first_step(timeline, sessions[index + 1], end), recovery))
         elif session.failed:
-            layers.append(_one(until, end, kind_of("RECOVERY")))
+            layers.append(_one(until, end, recovery))
     return layers
 
 
@@ -265,22 +279,33 @@ def _phase_layers(timeline: JobTimeline, end: float) -> list[_Layer]:
     return layers
 
 
-def _lost_layers(timeline: JobTimeline, end: float, silent: set[float]) -> list[_Layer]:
+def _lost_layers(timeline: JobTimeline, end: float, silent: set[float], liable: Liable) -> list[_Layer]:
     """Rolled-back steps and phases, and the step that was open when a session was killed."""
-    steps, phases = timeline.steps, timeline.phases
-    chosen = phases["lost"] & np.isfinite(phases["end"]) & ~(phases["blocking"] == 0)
-    layers: list[_Layer] = [
-        (steps["begin"][steps["lost"]], steps["ts"][steps["lost"]], kind_of("LOST")),
-        (phases["ts"][chosen], phases["end"][chosen], kind_of("LOST")),
-    ]
-    pairs = _session_ends(timeline, end)
+    layers = _rolled_back(timeline, liable)
+    pairs = session_ends(timeline, end)
     for index, (session, until) in enumerate(pairs):
         if index + 1 == len(pairs) and not session.failed:
             continue
         _, ends, _ = _progress_of(timeline, session, until)
         killed = session.failed or session.exit_reason is None
         if ends.size and killed and float(ends.max()) not in silent:
-            layers.append(_one(float(ends.max()), until, kind_of("LOST")))
+            layers.append(_one(float(ends.max()), until, kind_of("LOST", _whose(liable, session.number))))
+    return layers
+
+
+def _rolled_back(timeline: JobTimeline, liable: Liable) -> list[_Layer]:
+    """Steps and phases that were done again, by whose loss they are."""
+    steps, phases = timeline.steps, timeline.phases
+    rolled = phases["lost"] & np.isfinite(phases["end"]) & ~(phases["blocking"] == 0)
+    layers: list[_Layer] = []
+    for whose in ("", "platform", "user"):
+        own = [session.number for session in timeline.sessions if _whose(liable, session.number) == whose]
+        if whose == "":
+            own.append(0)
+        redone = steps["lost"] & np.isin(steps["session"], own)
+        repeated = rolled & np.isin(phases["session"], own)
+        layers.append((steps["begin"][redone], steps["ts"][redone], kind_of("LOST", whose)))
+        layers.append((phases["ts"][repeated], phases["end"][repeated], kind_of("LOST", whose)))
     return layers
 
 

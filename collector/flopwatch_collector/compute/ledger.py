@@ -4,12 +4,13 @@ Inside a run its records decide; inside another lease, and outside of leases, sa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch.answers.goodput import Liability
 from flopwatch_collector.compute import hang
 from flopwatch_collector.compute.buckets import (
     CODE,
@@ -31,6 +32,7 @@ from flopwatch_collector.compute.job_state import (
     silences,
     stretches,
 )
+from flopwatch_collector.compute.liability import liable
 from flopwatch_collector.compute.segments import Known, Segments, TrackTable, segments
 from flopwatch_collector.compute.tracks import Hold, Track, amounts, shared_gpus, split_shared, tracks_of
 from flopwatch_collector.model import Columns
@@ -198,8 +200,19 @@ def _state(inputs: LedgerInputs, job: int, span: tuple[int, int]) -> Stretches:
         times,
         outcomes(inputs, job, times),
         until=run_until(inputs, job),
-        work=work,
+        work=replace(work, liable=liable_of(inputs, job)),
     )
+
+
+def liable_of(inputs: LedgerInputs, job: int) -> dict[int, Liability]:
+    """Whose loss the end of each of the run's sessions is, where that is known."""
+    timeline, record = inputs.timelines[job], inputs.jobs.get(job)
+    if len(timeline.sessions) < 2 and not any(session.failed for session in timeline.sessions):
+        return {}
+    gpus = {gpu for lease in inputs.leases if lease.job == job for gpu in lease.gpus}
+    nodes = {inputs.gpus[gpu].node for gpu in gpus if gpu in inputs.gpus}
+    nodes |= {part.node for part in (record.parts if record else ())}
+    return liable(timeline, run_until(inputs, job), inputs.events, (nodes, gpus))
 
 
 def run_until(inputs: LedgerInputs, job: int) -> float:

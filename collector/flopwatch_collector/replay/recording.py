@@ -143,11 +143,10 @@ def _take(recording: Recording, out: BinaryIO, line: bytes, where: tuple[str, in
     except MalformedBatch as error:
         recording.note(*where, str(error))
         return
+    told = (envelope.sent_at_seconds, envelope.received_at_seconds)
+    place = (out.tell(), len(line))
     recording.entries.append(
-        Entry(
-            batch.sampled_at_seconds, batch.node, batch.spool, batch.sequence, out.tell(), len(line),
-            envelope.sent_at_seconds, envelope.received_at_seconds,
-        )  # fmt: skip
+        Entry(batch.sampled_at_seconds, batch.node, batch.spool, batch.sequence, *place, *told)
     )
     out.write(line)
     recording.simulated = recording.simulated or batch.simulated

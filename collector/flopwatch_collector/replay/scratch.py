@@ -54,8 +54,8 @@ class Scratch(AbstractContextManager["Scratch"]):
     def _open(self, folder: Path, settings: Settings) -> None:
         self.control = SqliteControl(folder / "control.sqlite")
         self._parts.callback(self.control.close)
-        days = {"raw_days": FOREVER_DAYS, "rollup_days": FOREVER_DAYS}
-        self.store = EmbeddedStore(StoreSettings(folder=folder / "store", **days), lambda: self.now)
+        kept = StoreSettings(folder=folder / "store", raw_days=FOREVER_DAYS, rollup_days=FOREVER_DAYS)
+        self.store = EmbeddedStore(kept, lambda: self.now)
         self._parts.callback(self.store.close)
         self.directory = Directory(
             self.control,
@@ -70,8 +70,7 @@ class Scratch(AbstractContextManager["Scratch"]):
             line_ratio=costs.breakeven_ratio,
             line_source=costs.breakeven_source,
         )
-        self.terms = Terms(time_zone=settings.collector.time_zone, prices=prices)
-        self.accounting = Accounting(self.store, self.control, self.directory, self.terms)
+        self._terms = Terms(time_zone=settings.collector.time_zone, prices=prices)
         self.ingest = Ingest(self.directory, self.control, self.store, clock=lambda: self._received)
         self._parts.callback(self.ingest.close)
 
@@ -103,17 +102,22 @@ class Scratch(AbstractContextManager["Scratch"]):
             _settle(*waiting.popleft(), recording, fed)
         return fed
 
-    def account(self, progress: Progress) -> None:
-        """Bring the books up to ``now``.
+    def account(self, progress: Progress) -> Accounting:
+        """The books, brought up to ``now``.
 
         Raises:
             NotSettled: the accounting finds no end.
         """
+        gpus = self.directory.state().gpus.values()
+        since = min((gpu.from_seconds for gpu in gpus), default=None)
+        accounting = Accounting(
+            self.store, self.control, self.directory, replace(self._terms, since_seconds=since)
+        )
         for _ in range(MOST_TICKS):
-            self.accounting.tick(self.now)
-            if self.accounting.settled():
-                return
-            share = self.accounting.progress()
+            accounting.tick(self.now)
+            if accounting.settled():
+                return accounting
+            share = accounting.progress()
             if share is not None:
                 progress(f"{share:.0%} of the time is accounted for")
         raise NotSettled(f"the accounting is not settled after {MOST_TICKS} rounds")
@@ -130,5 +134,3 @@ def _settle(entry: Entry, accepted: "Future[Accepted]", recording: Recording, fe
         fed.duplicates += 1
     else:
         fed.accepted += 1
-
-

@@ -72,7 +72,12 @@ class NodeTape:
 
 
 def steps(
-    tape: NodeTape, job: str, span: tuple[int, int, float], seconds: float = 10.0, session: int = 0, **more: Any
+    tape: NodeTape,
+    job: str,
+    span: tuple[int, int, float],
+    seconds: float = 10.0,
+    session: int = 0,
+    **more: Any,
 ) -> float:
     """Steps ``first`` to ``last`` one after another from a time; returns when they end."""
     first, last, start = span
@@ -96,7 +101,9 @@ def phase(tape: NodeTape, job: str, kind: str, span: tuple[float, float | None],
     tape.tell("phases", begin if end is None else end, row)
 
 
-def session(tape: NodeTape, job: str, number: int, begin: float, end: float | None = None, **more: Any) -> None:
+def session(
+    tape: NodeTape, job: str, number: int, begin: float, end: float | None = None, **more: Any
+) -> None:
     """A launch of a job: told at its begin, and again at its end."""
     row = SessionMark(job=job, source_id=f"{job}.log", session=number, begin_seconds=BASE + begin)
     tape.tell("sessions", begin, replace(row, resumed_from_step=more.get("resumed_from_step")))
@@ -148,11 +155,22 @@ def batches(tape: NodeTape, end: float, every: float = 600.0, simulated: bool = 
             continue
         result.append(
             Batch(
-                version=1, node=tape.name, cluster="c", spool=f"spool-{tape.name}", sequence=number,
-                boot_id="boot", sampled_at_seconds=BASE + until, monotonic_seconds=until,
-                interval_seconds=tape.interval, agent_version="1", simulated=simulated,
-                gpus=None if number else tape.inventory(), gpu_samples=samples, jobs=jobs, **rows,
-            )  # fmt: skip
+                version=1,
+                node=tape.name,
+                cluster="c",
+                spool=f"spool-{tape.name}",
+                sequence=number,
+                boot_id="boot",
+                sampled_at_seconds=BASE + until,
+                monotonic_seconds=until,
+                interval_seconds=tape.interval,
+                agent_version="1",
+                simulated=simulated,
+                gpus=None if number else tape.inventory(),
+                gpu_samples=samples,
+                jobs=jobs,
+                **rows,
+            )
         )
     return result
 
@@ -179,7 +197,7 @@ def written(path: Path, made: list[Batch], *, packed: bool = False, shuffled: in
     """The batches as JSON lines."""
     lines = [encode(batch) + b"\n" for batch in made]
     if shuffled is not None:
-        random.Random(shuffled).shuffle(lines)
+        random.Random(shuffled).shuffle(lines)  # noqa: S311 - an order, no secret
     data = b"".join(lines)
     path.write_bytes(gzip.compress(data) if packed else data)
     return path
