@@ -13,7 +13,7 @@ from typing import Protocol
 from flopwatch_agent.log_file import LogFile
 from flopwatch_agent.trainers.rows import Output, Row
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 256 << 10
 HISTORY_SLACK_SECONDS = 2.0
 MAX_BACKLOG_ROWS = 50_000
 SETTLED_SECONDS = 5.0
@@ -71,6 +71,8 @@ class Follower:
     backlog: list[Row] = dataclasses.field(default_factory=list)
     changed_seconds: float = 0.0
     last_poll_seconds: float | None = None
+    seen_bytes: int = 0
+    """The file's size as of the last poll."""
     settled: bool = False
     """Nothing came for a while and the reader was told so: there is nothing to do until bytes come."""
 
@@ -81,6 +83,7 @@ class Follower:
             OSError: the file cannot be read any more.
         """
         status = self.file.status()
+        self.seen_bytes = status.st_size
         if status.st_size < self.file.offset:
             self._restart()
         if self.settled and status.st_size == self.file.offset:
@@ -124,8 +127,8 @@ class Follower:
         )
 
     def lag_bytes(self) -> int:
-        """Bytes that are written and not read."""
-        return max(0, self.file.status().st_size - self.file.offset)
+        """Bytes that were written and not read, as of the last poll."""
+        return max(0, self.seen_bytes - self.file.offset)
 
     def _until_border(self) -> int:
         """Bytes to the next place where the rule for rows changes."""

@@ -16,6 +16,7 @@ from flopwatch.wire import (
     StepRecord,
 )
 from flopwatch_agent.candidates import Candidates
+from flopwatch_agent.followers import BYTES_A_FILE, Followers
 from flopwatch_agent.log_file import FileIdentity, LogFile
 from flopwatch_agent.log_finder import LogFinder, Output
 from flopwatch_agent.log_follow import NOTHING, Follower, Position, Reader
@@ -27,8 +28,6 @@ from flopwatch_agent.trainers import rows, to_wire
 
 logger = logging.getLogger(__name__)
 
-BYTES_A_FILE = 4 << 20
-BYTES_A_READ = 12 << 20
 MAX_FILES_A_JOB = 16
 MAX_RUN_FACTS = 24
 MAX_LEFT = 500
@@ -82,7 +81,7 @@ class StepsSource:
         self._positions = positions
         self._new_reader = new_reader
         self._node = node
-        self._followers: dict[FileIdentity, Follower] = {}
+        self._followers = Followers()
         self._progress: dict[str, JobProgress] = {}
         self._problems: dict[tuple[str, str], FollowedLog] = {}
         self._left: dict[str, Position] = {}
@@ -134,27 +133,21 @@ class StepsSource:
 
     def _let_go(self, now: float, written: Set[FileIdentity]) -> None:
         """Leave the files that no job writes any more and that bring nothing."""
-        for identity, follower in list(self._followers.items()):
+        for identity, follower in self._followers:
             if identity in written:
                 follower.wanted_seconds = now
             elif now - max(follower.wanted_seconds, follower.last_read_seconds or 0.0) > LET_GO_SECONDS:
                 logger.info("%s is written no more", follower.file.path)
-                self._leave(identity, follower)
+                self._leave(follower)
 
     def read(self, now: float) -> Readings:
         """The rows that were written since the last read."""
         collected = Collected()
-        budget = BYTES_A_READ
-        for identity, follower in list(self._followers.items()):
-            try:
-                output, taken = follower.poll(now, min(BYTES_A_FILE, budget))
-            except OSError as error:
-                self._lose(identity, follower, f"it cannot be read any more: {error.strerror}")
-                continue
-            budget -= taken
-            self._take(identity, follower, output, (now, collected))
-            if budget <= 0:
-                break
+        for polled in self._followers.poll(now):
+            if polled.error is not None:
+                self._lose(polled.follower, f"it cannot be read any more: {polled.error.strerror}")
+            else:
+                self._take(polled.identity, polled.follower, polled.output, (now, collected))
         self._settle(now, collected)
         return as_readings(collected)
 
@@ -176,22 +169,21 @@ class StepsSource:
         """Read the rest of the logs of jobs that ended, and let them go."""
         collected = Collected()
         ended = {job.sighting.ref for job in jobs}
-        for identity, follower in list(self._followers.items()):
-            if follower.job in ended:
-                self._read_rest(identity, follower, now, collected)
+        of_ended = [follower for ref in ended for follower in self._followers.of_job(ref)]
+        for follower in of_ended:
+            self._read_rest(follower, now, collected)
         self._settle(now, collected)
         for ref in ended:
             for follower, output in self._candidates.last(ref):
                 self._convert(follower, output, collected)
             self._finder.forget(ref)
-        for identity, follower in list(self._followers.items()):
-            if follower.job in ended:
-                self._leave(identity, follower)
+        for ref in ended:
+            for follower in self._followers.of_job(ref):
+                self._leave(follower)
         return as_readings(collected)
 
-    def _read_rest(
-        self, identity: FileIdentity, follower: Follower, now: float, collected: Collected
-    ) -> None:
+    def _read_rest(self, follower: Follower, now: float, collected: Collected) -> None:
+        identity = follower.file.identity
         try:
             while True:
                 output, taken = follower.poll(now, BYTES_A_FILE)
@@ -223,7 +215,7 @@ class StepsSource:
         for follower, output in sent:
             self._convert(follower, output, collected)
         for follower in dropped:
-            self._leave(follower.file.identity, follower, keep=False)
+            self._leave(follower, keep=False)
 
     def forget(self, ref: str) -> None:
         """Drop what is known of a job whose end was told."""
@@ -234,7 +226,7 @@ class StepsSource:
         progress = self._progress.get(sighting.ref)
         if progress is None:
             return sighting
-        followed = [item for item in self._followers.values() if item.job == sighting.ref]
+        followed = self._followers.of_job(sighting.ref)
         paths = [item.file.path for item in sorted(followed, key=lambda item: -item.rows_seen)]
         words = progress.words
         waiting = None if progress.has_steps else WAITING if paths else progress.reason
@@ -254,22 +246,17 @@ class StepsSource:
 
     def logs(self) -> tuple[FollowedLog, ...]:
         """Every followed log with its lag, and those that could not be followed with the reason."""
-        followed = []
-        for follower in self._followers.values():
-            try:
-                lag = follower.lag_bytes()
-            except OSError:
-                lag = None
-            followed.append(
-                FollowedLog(
-                    job=follower.job,
-                    path=follower.file.path,
-                    alive=lag is not None,
-                    lag_bytes=lag,
-                    last_read_seconds=follower.last_read_seconds,
-                    problem=follower.problem,
-                )
+        followed = (
+            FollowedLog(
+                job=follower.job,
+                path=follower.file.path,
+                alive=True,
+                lag_bytes=follower.lag_bytes(),
+                last_read_seconds=follower.last_read_seconds,
+                problem=follower.problem,
             )
+            for _, follower in self._followers
+        )
         return (*followed, *self._problems.values())
 
     def last_steps(self) -> tuple[StepRecord, ...]:
@@ -278,14 +265,14 @@ class StepsSource:
 
     def positions(self) -> dict[str, Position]:
         """How far each file was read, to be kept with the batch that carries its rows."""
-        sent = (item for item in self._followers.items() if not self._candidates.is_held(item[0]))
+        sent = (item for item in self._followers if not self._candidates.is_held(item[0]))
         found = ((str(identity), follower.position()) for identity, follower in sent)
         return {**self._left, **{key: position for key, position in found if position is not None}}
 
     def _shared(self, identity: FileIdentity, writers: list[tuple[ObservedJob, Output]]) -> list[Finding]:
         follower = self._followers.get(identity)
         if follower is not None:
-            self._leave(identity, follower)
+            self._leave(follower)
         text = SHARED.format(count=len(writers))
         for job, output in writers:
             self._progress[job.sighting.ref].reason = text
@@ -324,26 +311,26 @@ class StepsSource:
         kept = self._left.get(name) or self._positions.get(name)
         if kept is not None and (kept.job, kept.source_id) == (ref, file.source_id()):
             follower.sent_until, follower.history_end = kept.offset, kept.history_end
-        self._followers[file.identity] = follower
+        self._followers.add(follower)
         if is_metrics:
             self._candidates.add(follower, is_whole=is_whole(job.sighting))
         logger.info("following %s for %s", output.path, ref)
 
-    def _lose(self, identity: FileIdentity, follower: Follower, why: str) -> None:
+    def _lose(self, follower: Follower, why: str) -> None:
         logger.warning("%s: %s", follower.file.path, why)
         self._problem(follower.job, follower.file.path, why)
-        self._leave(identity, follower)
+        self._leave(follower)
 
-    def _leave(self, identity: FileIdentity, follower: Follower, *, keep: bool = True) -> None:
+    def _leave(self, follower: Follower, *, keep: bool = True) -> None:
         """Follow a file no more; should the same job come back to it, it goes on where it was."""
+        identity = follower.file.identity
         position = follower.position() if keep and not self._candidates.is_held(identity) else None
         self._candidates.forget(identity)
         if position is not None:
             self._left[str(identity)] = position
         while len(self._left) > MAX_LEFT:
             del self._left[next(iter(self._left))]
-        follower.file.close()
-        del self._followers[identity]
+        self._followers.remove(follower)
 
     def _problem(self, ref: str, path: str, why: str) -> None:
         self._problems[ref, path] = FollowedLog(job=ref, path=path, alive=False, problem=why)
