@@ -98,6 +98,6 @@ class Launch:
         """Where the count of this session begins, for its first row."""
         if self.base_step is not None:
             return self.base_step
-        base = reading.grammar.first_step - 1
+        base = min(reading.grammar.first_step, max(reading.step, 0)) - 1
         near = reading.step - base <= (NEAR_WITH_HEADER_STEPS if header_seen else NEAR_STEPS)
         return base if self.index == 0 and (near or self.announced) else None
