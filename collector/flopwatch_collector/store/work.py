@@ -54,7 +54,7 @@ class Work:
 
     def _export(self, options: Mapping[str, Any], progress: Progress) -> Answer:
         try:
-            wanted = msgspec.convert(dict(options), Export)
+            wanted = msgspec.convert(dict(options), Export, dec_hook=lambda kind, value: kind(value))
         except msgspec.ValidationError as problem:
             raise ValueError(f"export: {problem}") from None
         done = export(self._store, Names.of(self._control), wanted, progress)
