@@ -32,3 +32,7 @@ class Sequences:
             last = max(last, runs[end][1])
             end += 1
         runs[begin:end] = [[first, last]]
+
+    def runs(self, node: str, spool: str) -> list[list[int]]:
+        """Runs of a spool that have arrived, in order, as [first, last]."""
+        return [list(run) for run in self._runs.get((node, spool), ())]

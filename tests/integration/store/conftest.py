@@ -1,9 +1,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fixtures import clickhouse
 from tests.fixtures.memory_store import MemoryStore
 
 from flopwatch_collector.model import BatchId, RawRows
@@ -61,7 +63,17 @@ ENGINES = {
     "memory": (MemoryStore, False),
     "embedded": (EmbeddedStore, False),
     "embedded-closed-hours": (EmbeddedStore, True),
+    "clickhouse": (None, False),
+    "clickhouse-opened-again": (None, True),
 }
+
+
+@pytest.fixture(scope="session")
+def chdb(tmp_path_factory):
+    """ClickHouse's engine behind its HTTP interface."""
+    server = clickhouse.start(tmp_path_factory.mktemp("chdb"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture
@@ -77,6 +89,8 @@ def settings(tmp_path: Path) -> StoreSettings:
 @pytest.fixture(params=ENGINES)
 def bench(request, settings, clock):
     make, closes = ENGINES[request.param]
+    if make is None:
+        make = partial(clickhouse.store, request.getfixturevalue("chdb").url)
     bench = Bench(make=make, settings=settings, clock=clock, closes=closes)
     yield bench
     bench.store.close()

@@ -15,10 +15,10 @@ from flopwatch_collector.store.transactions import Statements, Transactions
 
 AREA = 2
 SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS flopwatch_spool (node TEXT NOT NULL, spool TEXT NOT NULL, runs TEXT NOT NULL, "
-    "seen DOUBLE PRECISION NOT NULL, PRIMARY KEY (node, spool))",
-    "CREATE TABLE IF NOT EXISTS flopwatch_flush (id BIGINT PRIMARY KEY, state TEXT NOT NULL, owner TEXT NOT NULL, "
-    "since DOUBLE PRECISION NOT NULL, batches TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS flopwatch_spool (node TEXT NOT NULL, spool TEXT NOT NULL, runs TEXT NOT NULL,
+  seen DOUBLE PRECISION NOT NULL, PRIMARY KEY (node, spool))""",
+    """CREATE TABLE IF NOT EXISTS flopwatch_flush (id BIGINT PRIMARY KEY, state TEXT NOT NULL, owner TEXT NOT NULL,
+  since DOUBLE PRECISION NOT NULL, batches TEXT NOT NULL)""",
     "CREATE TABLE IF NOT EXISTS flopwatch_number (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
 )
 TAKE_OVER_SECONDS = 60.0
@@ -47,7 +47,13 @@ class Snapshot:
     """The flushes whose rows count now: up to ``newest``, without the hidden ones."""
 
     newest: int
-    hidden: tuple[int, ...]
+    begun: tuple[int, ...] = ()
+    abandoned: tuple[int, ...] = ()
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Flushes whose rows are left out."""
+        return tuple(sorted((*self.begun, *self.abandoned)))
 
     @property
     def condition(self) -> str:
@@ -59,7 +65,7 @@ class Snapshot:
     @property
     def settled(self) -> int:
         """All flushes up to this one are decided for good."""
-        return min(self.hidden, default=self.newest + 1) - 1
+        return min(self.begun, default=self.newest + 1) - 1
 
 
 class Arrivals:
@@ -142,11 +148,17 @@ class Arrivals:
         """Which flushes count now."""
         with self._database.reading() as statements:
             rows = statements.ask(
-                "SELECT 0, value FROM flopwatch_number WHERE name = 'flush' "
-                "UNION ALL SELECT 1, id FROM flopwatch_flush"
+                "SELECT 'newest', value FROM flopwatch_number WHERE name = 'flush' "
+                "UNION ALL SELECT state, id FROM flopwatch_flush"
             )
-        newest = max((value for kind, value in rows if not kind), default=0)
-        return Snapshot(newest=newest, hidden=tuple(sorted(value for kind, value in rows if kind)))
+        known: dict[str, list[int]] = {"newest": [], "begun": [], "abandoned": []}
+        for state, value in rows:
+            known[state].append(value)
+        return Snapshot(
+            newest=max(known["newest"], default=0),
+            begun=tuple(known["begun"]),
+            abandoned=tuple(known["abandoned"]),
+        )
 
     def next_number(self, name: str) -> int:
         """A number greater than all given under that name before, to any collector."""
@@ -199,14 +211,16 @@ def _open(statements: Statements) -> list[tuple[int, str, float, str]]:
 def _set_aside(statements: Statements, flushes: list[int], now: float) -> None:
     if flushes:
         statements.run_many(
-            "UPDATE flopwatch_flush SET state = 'abandoned', since = ?, batches = '[]' WHERE id = ? AND state = 'begun'",
+            "UPDATE flopwatch_flush SET state = 'abandoned', since = ?, batches = '[]' "
+            "WHERE id = ? AND state = 'begun'",
             [(now, flush) for flush in flushes],
         )
 
 
 def _next(statements: Statements, name: str) -> int:
     statements.run(
-        "INSERT INTO flopwatch_number VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = flopwatch_number.value + 1",
+        "INSERT INTO flopwatch_number VALUES (?, 1) "
+        "ON CONFLICT (name) DO UPDATE SET value = flopwatch_number.value + 1",
         (name,),
     )
     return int(statements.ask("SELECT value FROM flopwatch_number WHERE name = ?", (name,))[0][0])

@@ -47,13 +47,15 @@ class Address:
 
 
 class Client:
-    """A connection a thread, kept alive; any thread may ask."""
+    """Connections kept alive, one for each request under way; any thread may ask."""
 
     def __init__(self, address: Address, pause: Callable[[float], object] = time.sleep) -> None:
         self._address = address
         self._pause = pause
         self._parts = urllib.parse.urlsplit(address.url)
-        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._closed = False
         self._tls = (
             ssl.create_default_context(cafile=address.ca_file) if self._parts.scheme == "https" else None
         )
@@ -104,7 +106,7 @@ class Client:
             try:
                 return self._once(body, settings)
             except (OSError, http.client.HTTPException) as problem:
-                self._drop()
+                self._drop_idle()
                 failure: Exception = Unavailable(
                     f"ClickHouse at {self.where}: {problem or type(problem).__name__}"
                 )
@@ -118,22 +120,23 @@ class Client:
 
     def _once(self, body: bytes, settings: Mapping[str, str]) -> bytes:
         path = f"{self._parts.path or '/'}?{urllib.parse.urlencode({'database': self.database, **settings})}"
-        connection = self._connection()
-        connection.request("POST", path, body, self._headers())
-        answer = connection.getresponse()
-        content = answer.read()
+        connection = self._taken()
+        try:
+            connection.request("POST", path, body, self._headers())
+            answer = connection.getresponse()
+            content = answer.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._given_back(connection)
         if answer.status != 200 or answer.getheader("X-ClickHouse-Exception-Code"):
             raise self._refusal(answer.status, content)
         return content
 
-    def _connection(self) -> http.client.HTTPConnection:
-        known: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if known is None:
-            known = self._opened()
-            self._own.connection = known
-        return known
-
-    def _opened(self) -> http.client.HTTPConnection:
+    def _taken(self) -> http.client.HTTPConnection:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
         host, timeout = self._parts.hostname or "", self._address.timeout_seconds
         if self._tls is not None:
             return http.client.HTTPSConnection(
@@ -141,11 +144,19 @@ class Client:
             )
         return http.client.HTTPConnection(host, self._parts.port or 8123, timeout=timeout)
 
-    def _drop(self) -> None:
-        known: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if known is not None:
-            known.close()
-            self._own.connection = None
+    def _given_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _drop_idle(self) -> None:
+        """Let go what the server may have closed as well."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
     def _headers(self) -> dict[str, str]:
         headers = {"User-Agent": "flopwatch", "Content-Type": "application/octet-stream"}
@@ -177,8 +188,10 @@ class Client:
         return f"{self._parts.hostname}:{self._parts.port or (8123 if self._tls is None else 8443)}"
 
     def close(self) -> None:
-        """Let this thread's connection go."""
-        self._drop()
+        """Let the connections go."""
+        with self._lock:
+            self._closed = True
+        self._drop_idle()
 
 
 class _Passing(Exception):
