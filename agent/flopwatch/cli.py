@@ -30,6 +30,9 @@ COMMANDS = {
     "doctor": Command("flopwatch_agent.doctor", "what can be read on this node, what cannot, and why"),
     "logs": Command("flopwatch_agent.log_check", "logs check FILE: what the log reader makes of a file"),
     "mfu": Command("flopwatch.calculator", "MFU from model, GPU, batch and step time, with its arithmetic"),
+    "breakeven": Command(
+        "flopwatch_collector.breakeven_command", "the utilisation from which owning pays, from a cost file"
+    ),
     "job": Command(
         "flopwatch.job_command", "job set|unset|show JOB: declare facts of a job, show what was found"
     ),
