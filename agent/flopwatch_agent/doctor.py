@@ -17,11 +17,12 @@ from typing import Any, Literal
 from flopwatch import settings
 from flopwatch.settings import SettingError
 from flopwatch_agent.config import AgentSettings, data_folder, settings_from, socket_path
-from flopwatch_agent.log_finder import LogFinder
+from flopwatch_agent.log_file import LogFile
+from flopwatch_agent.log_finder import NO_PERMISSION, READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.node_identity import boot_id
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.sdk_socket import answers
-from flopwatch_agent.source import Inventory
+from flopwatch_agent.source import Inventory, ObservedJob
 from flopwatch_agent.sources.gpu import GpuSource
 from flopwatch_agent.sources.host import HostSource
 from flopwatch_agent.sources.jobs import JobsSource
@@ -49,7 +50,7 @@ class Check:
 
 
 def main(argv: list[str]) -> int:
-    """Look at everything once; 1 when something that was asked for does not work, 2 when a setting is wrong."""
+    """Look at everything once; 1 when what was asked for, or a job's MFU, cannot be had, 2 when a setting is wrong."""
     arguments = parser().parse_args(argv)
     tables = settings.load(arguments.config or settings.default_file(os.environ))
     chosen = settings_from(tables, os.environ)
@@ -87,7 +88,7 @@ def examine(chosen: AgentSettings, environ: Mapping[str, str], now: float) -> li
         ports_check(NetworkSource(sys_tree), now),
         host_check(HostSource(proc, sys_tree), now),
         *capability_checks(proc),
-        *job_checks(gpus, inventory, proc, now),
+        *job_checks(gpus, inventory, LogFinder(Procfs(proc), chosen.pod_logs), now),
         data_check(chosen, environ),
         socket_check(chosen, environ),
         collector_check(chosen),
@@ -171,24 +172,44 @@ def capability_checks(proc: KernelTree) -> list[Check]:
     return checks
 
 
-def job_checks(gpus: GpuSource, inventory: Inventory, proc: KernelTree, now: float) -> list[Check]:
-    """The jobs of this moment and where their output goes."""
-    procfs = Procfs(proc)
-    jobs = JobsSource(procfs, boot_id(proc))
+def job_checks(gpus: GpuSource, inventory: Inventory, finder: LogFinder, now: float) -> list[Check]:
+    """The jobs of this moment and where their output goes; failed where a permission keeps the agent from an MFU."""
+    jobs = JobsSource(finder.procfs, boot_id(finder.procfs.tree))
     seeds = frozenset() if inventory.nvml == "ok" else jobs.scan(now)
     observed = jobs.observe(now, gpus.processes(), seeds, inventory.gpus)
-    finder = LogFinder(procfs)
-    checks = [Check(name="jobs", status="warning", text=gap) for gap in jobs.gaps]
-    for job in observed:
-        found = finder.find(job, now, beside=True)
-        paths = [item.path for item in (*found.files, *found.beside)]
-        text = f"{job.sighting.name or 'unnamed'}, {len(job.sighting.gpus)} GPUs here; "
-        text += f"log {', '.join(paths)}" if paths else found.reason or "no output file was found"
-        status: Status = "ok" if paths else "warning"
-        checks.append(
-            Check(name=f"job {job.sighting.ref}", status=status, text=text, details={"logs": paths})
-        )
+    checks = [
+        Check(name="jobs", status="failed" if gap in jobs.blind else "warning", text=gap) for gap in jobs.gaps
+    ]
+    checks += [job_check(job, finder, now) for job in observed]
     return checks or [Check(name="jobs", status="ok", text="no training process on this node now")]
+
+
+def job_check(job: ObservedJob, finder: LogFinder, now: float) -> Check:
+    """Whether the steps of one job can be read, and where."""
+    found = finder.find(job, now, beside=True)
+    outputs = (*found.files, *found.beside)
+    problems = {item.path: why for item in outputs if (why := unreadable(item)) is not None}
+    paths = [item.path for item in outputs]
+    text = f"{job.sighting.name or 'unnamed'}, {len(job.sighting.gpus)} GPUs here; "
+    text += f"log {', '.join(paths)}" if paths else found.reason or "no output file was found"
+    status: Status = "ok" if paths else "warning"
+    if (paths and len(problems) == len(paths)) or (not paths and found.reason == NO_PERMISSION):
+        status = "failed"
+        text += "; " + "; ".join(problems.values()) if problems else ""
+        text += "; its MFU cannot be had without that, unless it reports steps with flopwatch.StepReporter"
+    details = {"logs": paths, "unreadable": sorted(problems)}
+    return Check(name=f"job {job.sighting.ref}", status=status, text=text, details=details)
+
+
+def unreadable(output: Output) -> str | None:
+    """Why the agent cannot read a file of a job, with the permission that is missing; None when it can."""
+    try:
+        LogFile(output.way, output.path).close()
+    except PermissionError:
+        return f"{output.path} may not be read: {READ_PERMISSION}"
+    except OSError as error:
+        return f"{output.path} cannot be read: {error.strerror or error}"
+    return None
 
 
 def data_check(chosen: AgentSettings, environ: Mapping[str, str]) -> Check:

@@ -2,11 +2,13 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flopwatch_agent.log_formats import configured_formats
 from flopwatch_agent.trainers import derive
 from flopwatch_agent.trainers.facts import Fact
 from flopwatch_agent.trainers.reader import KINDS, LogReader
@@ -32,7 +34,8 @@ def main(argv: list[str]) -> int:
     """Read a log and print its rows; 0 when a trainer was recognised, 1 when not, 2 for wrong use."""
     arguments = _parser().parse_args(argv)
     try:
-        parsed = read_file(arguments.file, kind=arguments.kind, form=_user_format(arguments))
+        forms = _user_formats(arguments)
+        parsed = read_file(arguments.file, kind=arguments.kind, forms=forms)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"flopwatch: {error}\n")
         return 2
@@ -56,29 +59,37 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--format", help="an in-house trainer's step line: expression with named groups")
     check.add_argument("--unit", action="append", default=[], metavar="GROUP=UNIT", help="unit of a group")
+    check.add_argument(
+        "--config", type=Path, help="settings file whose [[agent.log_format]] is used (default: the system's)"
+    )
     return parser
 
 
-def _user_format(arguments: argparse.Namespace) -> UserFormat | None:
+def _user_formats(arguments: argparse.Namespace) -> tuple[UserFormat, ...]:
+    """The format of the command line, else those of the settings file.
+
+    Raises:
+        ValueError: one of them cannot be used.
+    """
     if arguments.format is None:
-        return None
+        return configured_formats(arguments.config, os.environ)
     units = {}
     for pair in arguments.unit:
         name, separator, unit = pair.partition("=")
         if not separator:
             raise ValueError(f"--unit is {pair!r}; allowed: GROUP=UNIT")
         units[name] = unit
-    return user_format(arguments.format, units)
+    return (user_format(arguments.format, units),)
 
 
-def read_file(path: Path, *, kind: str = "auto", form: UserFormat | None = None) -> Parsed:
+def read_file(path: Path, *, kind: str = "auto", forms: tuple[UserFormat, ...] = ()) -> Parsed:
     """Everything a file tells.
 
     Raises:
         OSError: it cannot be read.
     """
     chosen = _KIND_OF_SUFFIX.get(path.suffix, "auto") if kind == "auto" else kind
-    reader = LogReader(kind=chosen, user_formats=() if form is None else (form,))
+    reader = LogReader(kind=chosen, user_formats=forms)
     with path.open("rb") as file:
         while data := file.read(CHUNK_BYTES):
             reader.feed(data, None)
@@ -88,12 +99,12 @@ def read_file(path: Path, *, kind: str = "auto", form: UserFormat | None = None)
 
 def as_document(parsed: Parsed, file_name: str) -> dict[str, Any]:
     """The JSON of ``--json``: units and names as in ``docs/trainer_logs.md``."""
-    facts = parsed.facts[0] if parsed.facts else {}
+    run = run_document(parsed)
     return {
         "schema": SCHEMA,
         "file": file_name,
         "framework": parsed.family,
-        "run": run_document(facts),
+        "run": run,
         "sessions": [
             {
                 "session": info.session,
@@ -118,7 +129,7 @@ def as_document(parsed: Parsed, file_name: str) -> dict[str, Any]:
             {"code": found.code, "text": found.text, "values": dict(found.values)}
             for found in parsed.findings
         ],
-        "not_found": missing(facts),
+        "not_found": missing(run),
     }
 
 
@@ -151,8 +162,9 @@ def row_document(row: Row) -> dict[str, Any]:
     return document | {name: value for name, value in optional.items() if value is not None}
 
 
-def run_document(facts: Mapping[str, object]) -> dict[str, Any]:
-    """What the file says of the run."""
+def run_document(parsed: Parsed) -> dict[str, Any]:
+    """What the file says of the run; the shape also where an argument block, a configuration or the SDK told it."""
+    facts = parsed.facts[0] if parsed.facts else {}
     plain: dict[str, Fact] = {
         name: value for name, value in facts.items() if isinstance(value, int | float | str)
     }
@@ -162,15 +174,14 @@ def run_document(facts: Mapping[str, object]) -> dict[str, Any]:
         "tokens_per_step": derive.tokens_per_step(plain),
         "num_params_printed": derive.parameter_count(plain),
         "precision": derive.precision(plain),
-        "model": derive.shape(plain),
+        "model": derive.shape(plain) or next((run.shape for run in parsed.runs if run.shape), None),
     }
     document.update({key: plain[name] for name, key in _RUN_NAMES.items() if name in plain})
     return document
 
 
-def missing(facts: Mapping[str, object]) -> list[str]:
+def missing(run: Mapping[str, Any]) -> list[str]:
     """What an MFU needs and the file does not tell."""
-    run = run_document(facts)
     wanted = {
         "model shape": run["model"], "parameter count": run["num_params_printed"], "world size": run["world_size"],
         "tokens per step": run["tokens_per_step"], "number format": run["precision"],
@@ -180,10 +191,10 @@ def missing(facts: Mapping[str, object]) -> list[str]:
 
 def as_text(parsed: Parsed, *, every_row: bool) -> str:
     """The report for people."""
-    facts = parsed.facts[0] if parsed.facts else {}
+    run = run_document(parsed)
     rows = parsed.steps if every_row else parsed.steps[:SHOWN_ROWS]
     lines = [f"trainer: {parsed.family or 'none recognised'}; {len(parsed.steps)} rows"]
-    lines += [f"  {name}: {value}" for name, value in run_document(facts).items() if value is not None]
+    lines += [f"  {name}: {value}" for name, value in run.items() if value is not None]
     lines += [
         f"session {info.session}: resumed from step {info.resumed_from_step}" for info in parsed.sessions
     ]
@@ -192,7 +203,7 @@ def as_text(parsed: Parsed, *, every_row: bool) -> str:
     if len(rows) < len(parsed.steps):
         lines.append(f"  ... {len(parsed.steps) - len(rows)} more (--all)")
     lines += [f"finding {found.code}: {found.text}" for found in parsed.findings]
-    absent = missing(facts)
+    absent = missing(run)
     if absent:
         lines.append("not found: " + ", ".join(absent))
     return "\n".join(lines)

@@ -39,6 +39,11 @@ NO_PERMISSION = (
     "the output of its processes cannot be looked up: give the agent CAP_SYS_PTRACE (and CAP_DAC_READ_SEARCH for "
     "files that only their owner may read), or run it as that user"
 )
+READ_PERMISSION = (
+    "give the agent CAP_DAC_READ_SEARCH or run it as that user; on a root-squashed file system run "
+    "'flopwatch tail' in the job's script"
+)
+"""What is missing where a file may not be opened."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +75,7 @@ class LogFinder:
     """Looks at what the processes of a job write to. ``pod_root`` is where the kubelet keeps pods' output."""
 
     def __init__(self, procfs: Procfs, pod_root: Path = POD_LOGS) -> None:
-        self._procfs = procfs
+        self.procfs = procfs
         self._pod_root = pod_root
         self._metrics = MetricFiles(procfs)
         self._root = procfs.tree.root
@@ -106,7 +111,7 @@ class LogFinder:
     def holds(self, job: ObservedJob, identity: FileIdentity) -> bool:
         """Whether a process of the job has a file open."""
         for process in job.processes:
-            for name in self._procfs.tree.names(f"{process.pid}/fd"):
+            for name in self.procfs.tree.names(f"{process.pid}/fd"):
                 try:
                     status = (self._root / f"{process.pid}/fd/{name}").stat()
                 except OSError:
@@ -151,7 +156,7 @@ class LogFinder:
             reasons.append(DISCARDED if os.major(status.st_rdev) == 1 else TERMINAL)
 
     def _output(self, pid: int, number: int, status: os.stat_result, rank: int | None) -> Output:
-        link = self._procfs.tree.link(f"{pid}/fd/{number}") or f"/proc/{pid}/fd/{number}"
+        link = self.procfs.tree.link(f"{pid}/fd/{number}") or f"/proc/{pid}/fd/{number}"
         return Output(
             identity=identity_of(status),
             way=self._root / f"{pid}/fd/{number}",
@@ -162,7 +167,7 @@ class LogFinder:
 
     def _flags(self, pid: int, number: int) -> int:
         """How the descriptor was opened; appending when it cannot be told."""
-        for line in (self._procfs.tree.text(f"{pid}/fdinfo/{number}") or "").splitlines():
+        for line in (self.procfs.tree.text(f"{pid}/fdinfo/{number}") or "").splitlines():
             if line.startswith("flags:"):
                 return int(line.split()[1], 8)
         return os.O_APPEND
@@ -203,15 +208,15 @@ class LogFinder:
     def _standard_inputs(self, now: float) -> dict[int, str | None]:
         """What every process reads: looked up once for all jobs of a look."""
         if not 0 <= now - self._inputs_at < SHARED_SECONDS:
-            tree = self._procfs.tree
-            self._inputs = {pid: tree.link(f"{pid}/fd/0") for pid in self._procfs.pids()}
+            tree = self.procfs.tree
+            self._inputs = {pid: tree.link(f"{pid}/fd/0") for pid in self.procfs.pids()}
             self._inputs_at = now
         return self._inputs
 
     def _readers(self, job: ObservedJob, pipes: set[int], now: float) -> list[tuple[int, bool]]:
         """Who takes the pipes, and whether as its standard input, which is what ``tee`` does."""
         links = {f"pipe:[{inode}]" for inode in pipes}
-        tree = self._procfs.tree
+        tree = self.procfs.tree
         ours = {process.pid for process in job.processes}
         slurm = job.sighting.scheduler_job_id if job.sighting.scheduler == "slurm" else None
         found = []
@@ -230,7 +235,7 @@ class LogFinder:
         for process in job.processes:
             pid = process.pid
             for _ in range(ANCESTORS if process.is_top else 0):
-                fields = (self._procfs.tree.text(f"{pid}/stat") or "").rpartition(")")[2].split()
+                fields = (self.procfs.tree.text(f"{pid}/stat") or "").rpartition(")")[2].split()
                 pid = int(fields[1]) if len(fields) > 1 else 0
                 if pid <= 1 or pid in found:
                     break
@@ -239,13 +244,13 @@ class LogFinder:
 
     def _holds(self, pid: int, links: set[str]) -> bool:
         return any(
-            self._procfs.tree.link(f"{pid}/fd/{name}") in links
-            for name in self._procfs.tree.names(f"{pid}/fd")
+            self.procfs.tree.link(f"{pid}/fd/{name}") in links
+            for name in self.procfs.tree.names(f"{pid}/fd")
         )
 
     def _written(self, pid: int, job: ObservedJob, files: dict[FileIdentity, Output], *, every: bool) -> None:
         """Regular files that a process has open for writing and the job's user may read."""
-        for name in self._procfs.tree.names(f"{pid}/fd"):
+        for name in self.procfs.tree.names(f"{pid}/fd"):
             way = self._root / f"{pid}/fd/{name}"
             try:
                 status = way.stat()
@@ -253,7 +258,7 @@ class LogFinder:
                 continue
             if not stat.S_ISREG(status.st_mode) or not self._flags(pid, int(name)) & WRITE_FLAGS:
                 continue
-            path = self._procfs.tree.link(f"{pid}/fd/{name}") or ""
+            path = self.procfs.tree.link(f"{pid}/fd/{name}") or ""
             wanted = every or name in ("1", "2") or path.endswith(LOG_SUFFIXES)
             if not wanted or not self._readable(job, path, status):
                 continue

@@ -1,8 +1,11 @@
 """``[[agent.log_format]]``: how in-house trainers print their steps."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from flopwatch import settings
 from flopwatch.settings import SettingError
 from flopwatch_agent.trainers.userformat import UserFormat, user_format
 
@@ -16,6 +19,24 @@ def log_formats(tables: tuple[Any, ...]) -> tuple[UserFormat, ...]:
         SettingError: a table lacks its expression, has an unknown key, or a value that cannot be used.
     """
     return tuple(_format(f"agent.log_format[{place}]", table) for place, table in enumerate(tables))
+
+
+def configured_formats(path: Path | None, environ: Mapping[str, str]) -> tuple[UserFormat, ...]:
+    """The formats of a settings file, for commands that users run; ``path``: as they named it.
+
+    The node's own file holds the agent's token, so that a user may not be able to read it: then there are none.
+
+    Raises:
+        SettingError: the named file cannot be read, the file is not TOML, or a format cannot be used.
+    """
+    chosen = path or settings.default_file(environ)
+    if path is None and chosen is not None and not os.access(chosen, os.R_OK):
+        return ()
+    table = settings.load(chosen).get("agent", {})
+    formats = table.get("log_format", ()) if isinstance(table, Mapping) else ()
+    if not isinstance(formats, list | tuple):
+        raise SettingError("agent.log_format", formats, "tables [[agent.log_format]]")
+    return log_formats(tuple(formats))
 
 
 def _format(setting: str, table: Any) -> UserFormat:

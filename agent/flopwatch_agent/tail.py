@@ -20,11 +20,13 @@ from flopwatch.report import MAX_MESSAGE_BYTES, socket_candidates
 from flopwatch_agent.attribution import pod_uid, slurm_job
 from flopwatch_agent.log_file import LogFile, NotRegularError, identity_of
 from flopwatch_agent.log_follow import Follower
+from flopwatch_agent.log_formats import configured_formats
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.sysfs import KernelTree
 from flopwatch_agent.tail_messages import messages
 from flopwatch_agent.trainers.reader import LogReader
 from flopwatch_agent.trainers.rows import Output
+from flopwatch_agent.trainers.userformat import UserFormat
 
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 1.0
@@ -47,6 +49,8 @@ class Tail:
     """Whether the job is over."""
     run_start_seconds: float
     whole_file: bool
+    formats: tuple[UserFormat, ...] = ()
+    """Step lines of in-house trainers."""
     stopped: threading.Event = field(default_factory=threading.Event)
     sender: socket.socket | None = None
     sent: int = 0
@@ -80,7 +84,9 @@ class Tail:
             return Follower(
                 file=file,
                 job="",
-                reader=LogReader(utc_offset_seconds=float(time.localtime().tm_gmtoff)),
+                reader=LogReader(
+                    utc_offset_seconds=float(time.localtime().tm_gmtoff), user_formats=self.formats
+                ),
                 run_start_seconds=self.run_start_seconds,
                 history_end=0 if self.whole_file or own or not first else file.size_at_open,
             )
@@ -153,6 +159,7 @@ def connected() -> socket.socket | None:
 def main(argv: list[str]) -> int:
     """Follow until the job ends; 0, or 2 when the file cannot be read."""
     options = _parser().parse_args(argv)
+    formats = configured_formats(options.config, os.environ)
     procfs = Procfs(KernelTree(Path("/proc")))
     job = options.pid or os.getppid()
     process = procfs.process(job, time.time())
@@ -161,6 +168,7 @@ def main(argv: list[str]) -> int:
         ended=_end_of(procfs, options.pid),
         run_start_seconds=time.time() if process is None else process.start_time_seconds,
         whole_file=options.all,
+        formats=formats,
     )
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: tail.stopped.set())
@@ -188,6 +196,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--all", action="store_true", help="what stands in the file already is of this run too"
+    )
+    parser.add_argument(
+        "--config", type=Path, help="settings file whose [[agent.log_format]] is used (default: the system's)"
     )
     return parser
 

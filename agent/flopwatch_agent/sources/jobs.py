@@ -55,6 +55,8 @@ class JobsSource:
         self._users: dict[int, str | None] = {}
         self.gaps: tuple[str, ...] = ()
         """What could not be read and why, as of the last look."""
+        self.blind: tuple[str, ...] = ()
+        """Those of them that keep whole jobs from being seen."""
 
     def observe(
         self,
@@ -169,9 +171,8 @@ class JobsSource:
             p.uid for job in self._tracked.values() for p in job.members.values() if p.environment is None
         }
         gaps = [WITHOUT_ENVIRONMENT.format(uid=uid) for uid in sorted(uids)]
-        if invisible:
-            gaps.append(WITHOUT_PROCESS.format(count=invisible))
-        return tuple(gaps)
+        self.blind = (WITHOUT_PROCESS.format(count=invisible),) if invisible else ()
+        return (*gaps, *self.blind)
 
     def _observed(self, job: Tracked, devices: tuple[GpuDevice, ...], end: float | None) -> ObservedJob:
         members = sorted(job.members.values(), key=lambda item: (item.start_ticks, item.pid))

@@ -18,7 +18,7 @@ from flopwatch.wire import (
 from flopwatch_agent.candidates import Candidates
 from flopwatch_agent.followers import BYTES_A_FILE, Followers
 from flopwatch_agent.log_file import FileIdentity, LogFile
-from flopwatch_agent.log_finder import LogFinder, Output
+from flopwatch_agent.log_finder import READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.log_follow import NOTHING, Follower, Position, Reader
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.sdk_messages import JobWords, MessageError, SdkMessage, understood
@@ -287,8 +287,10 @@ class StepsSource:
             if is_metrics:
                 logger.debug("%s cannot be opened: %s", output.path, error)
                 return
-            self._problem(ref, output.path, f"it cannot be opened: {error.strerror or error}")
-            self._progress[ref].reason = f"its log {output.path} cannot be opened: {error.strerror or error}"
+            why = f"cannot be opened: {error.strerror or error}"
+            why += f"; {READ_PERMISSION}" if isinstance(error, PermissionError) else ""
+            self._problem(ref, output.path, f"it {why}")
+            self._progress[ref].reason = f"its log {output.path} {why}"
             return
         if is_metrics and file.identity != output.identity:
             file.close()  # another file took the name after it was looked at

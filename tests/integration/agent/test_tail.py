@@ -129,6 +129,20 @@ def test_what_stood_in_the_file_before_the_run_is_history(tails, processes, tmp_
         assert [step["step"] for step in next_steps(sock, 10)] == list(range(50, 60))
 
 
+def test_the_step_lines_of_an_in_house_trainer_are_read_as_the_settings_say(tails, tmp_path: Path) -> None:
+    log, path, settings = tmp_path / "train.log", tmp_path / "s.sock", tmp_path / "flopwatch.toml"
+    settings.write_text(
+        "[[agent.log_format]]\nexpression = 'it=(?P<step>\\d+) dt=(?P<seconds>[\\d.]+)'\nunits = {seconds = 'ms'}\n"
+    )
+    with listener(path) as sock:
+        tails.append(tail(log, path, "--config", str(settings)))
+        log.write_text("".join(f"it={n} dt=250\n" for n in range(8)))
+
+        assert [(step["step"], step["seconds"]) for step in next_steps(sock, 8)] == [
+            (n, 0.25) for n in range(8)
+        ]
+
+
 def test_a_signal_ends_it_after_what_is_written_was_sent(tails, tmp_path: Path) -> None:
     log, path = tmp_path / "train.log", tmp_path / "s.sock"
     with listener(path) as sock:

@@ -56,3 +56,45 @@ def test_a_missing_file_and_a_wrong_unit_are_status_two(
 
     assert (missing, wrong) == (2, 2)
     assert "--unit is 'step'; allowed: GROUP=UNIT" in capsys.readouterr().err
+
+
+def test_the_shape_that_the_sdk_told_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = {"n_layers": 2, "hidden": 64, "ffn_hidden": 256, "n_heads": 4, "vocab": 1000}
+    lines = [{"event": "run", "world_size": 8, "shape": shape}]
+    lines += [{"event": "step", "step": n, "end_time_seconds": 1000.0 + n, "seconds": 1.0} for n in range(3)]
+    (tmp_path / "a.log").write_text("".join(f"flopwatch: {json.dumps(line)}\n" for line in lines))
+
+    log_check.main(["check", str(tmp_path / "a.log"), "--json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert document["run"]["model"] == shape
+    assert document["not_found"] == ["parameter count", "tokens per step", "number format"]
+
+
+def test_the_formats_of_the_settings_file_are_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.log").write_text("".join(f"it={n} dt=250\n" for n in range(4)))
+    settings = tmp_path / "flopwatch.toml"
+    settings.write_text(
+        "[[agent.log_format]]\nname = 'ours'\nexpression = 'it=(?P<step>\\d+) dt=(?P<seconds>[\\d.]+)'\n"
+        "units = {seconds = 'ms'}\n"
+    )
+
+    log_check.main(["check", str(tmp_path / "a.log"), "--json", "--config", str(settings)])
+
+    document = json.loads(capsys.readouterr().out)
+    assert [(row["step"], row["step_time_s"]) for row in document["steps"]] == [
+        (0, 0.25), (1, 0.25), (2, 0.25), (3, 0.25),
+    ]  # fmt: skip
+
+
+def test_a_wrong_format_of_the_settings_file_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.log").write_text("x\n")
+    settings = tmp_path / "flopwatch.toml"
+    settings.write_text("[[agent.log_format]]\nexpression = 'it=(?P<step>'\n")
+
+    assert log_check.main(["check", str(tmp_path / "a.log"), "--config", str(settings)]) == 2
+    assert "agent.log_format[0].expression" in capsys.readouterr().err
