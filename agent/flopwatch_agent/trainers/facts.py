@@ -1,6 +1,7 @@
 """Collects what a log says of its run: shape, batch, precision, parallel sizes."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -207,6 +208,15 @@ def _value(text: str) -> Fact | None:
         return plain in ("True", "true")
     number = parse_number(plain) if plain[:1].isdigit() or plain[:1] in "-+." else None
     return plain if number is None else _whole(number)
+
+
+def fact_of(value: object) -> Fact | None:
+    """A value of a decoded configuration as a fact; lists, objects and null are none."""
+    if isinstance(value, str):
+        return _value(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, bool | int | float) else None
 
 
 def integer(facts: Mapping[str, Fact], name: str) -> int | None:

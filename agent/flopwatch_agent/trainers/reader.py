@@ -13,12 +13,15 @@ from flopwatch_agent.trainers.rows import Output, Parsed
 from flopwatch_agent.trainers.tensorboard import EventFile, is_event_file
 from flopwatch_agent.trainers.textlog import TextLog
 from flopwatch_agent.trainers.userformat import UserFormat
+from flopwatch_agent.trainers.wandbfile import WandbFile, is_run_file
 
 IDLE_SECONDS = 2.0
 """After so long without new bytes a block of lines counts as complete."""
 
 _SNIFFED_BYTES = 64
-KINDS = ("auto", "stdout", "jsonl", "json", "csv", "prometheus", "metric-file", "tensorboard")
+KINDS = ("auto", "stdout", "jsonl", "json", "csv", "prometheus", "metric-file", "tensorboard", "wandb")
+
+BINARY: dict[str, type[EventFile] | type[WandbFile]] = {"tensorboard": EventFile, "wandb": WandbFile}
 
 
 class LogReader:
@@ -48,7 +51,7 @@ class LogReader:
         self._cutter = LineCutter()
         self._text = TextLog(self._engine, user_formats=user_formats)
         self._format: Format | None = FORMATS[kind](self._engine) if kind in FORMATS else None
-        self._events: EventFile | None = EventFile(self._engine) if kind == "tensorboard" else None
+        self._events: EventFile | WandbFile | None = BINARY[kind](self._engine) if kind in BINARY else None
         self._first = b"" if kind == "auto" else None
         self._sniffing = kind == "auto"
         self._maybe_text = False
@@ -126,6 +129,8 @@ class LogReader:
     def _begin(self, data: bytes) -> None:
         if is_event_file(data):
             self._events = EventFile(self._engine)
+        elif is_run_file(data):
+            self._events = WandbFile(self._engine)
 
     def _bytes(self, data: bytes, arrived: float | None) -> None:
         if self._events is not None:

@@ -1,11 +1,11 @@
 """TensorBoard event files: the few parts of TFRecord and protobuf that scalars need."""
 
 import struct
-from collections.abc import Iterator
 
 from flopwatch_agent.trainers.clocks import Stamp
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.grammar import Grammar, anchor
+from flopwatch_agent.trainers.protobuf import fields
 from flopwatch_agent.trainers.reading import Origin
 
 MAX_RECORD_BYTES = 8 << 20
@@ -113,13 +113,13 @@ def _scalars(record: bytes) -> tuple[float, int, dict[str, float]]:
     """Wall time, step and the known scalars of an event (fields 1, 2, 5)."""
     wall, step = 0.0, 0
     found: dict[str, float] = {}
-    for field, value in _fields(record):
+    for field, value in fields(record):
         if field == 1 and isinstance(value, bytes) and len(value) == 8:
             (wall,) = struct.unpack("<d", value)
         elif field == 2 and isinstance(value, int):
             step = value
         elif field == 5 and isinstance(value, bytes):
-            for inner, item in _fields(value):
+            for inner, item in fields(value):
                 if inner == 1 and isinstance(item, bytes):
                     tag, scalar = _summary_value(item)
                     if tag in TAGS and scalar is not None:
@@ -129,7 +129,7 @@ def _scalars(record: bytes) -> tuple[float, int, dict[str, float]]:
 
 def _summary_value(item: bytes) -> tuple[str, float | None]:
     tag, scalar = "", None
-    for field, value in _fields(item):
+    for field, value in fields(item):
         if field == 1 and isinstance(value, bytes):
             tag = value.decode("utf-8", "replace")
         elif field == 2 and isinstance(value, bytes) and len(value) == 4:
@@ -142,7 +142,7 @@ def _summary_value(item: bytes) -> tuple[str, float | None]:
 def _tensor(item: bytes) -> float | None:
     """The single value of a tensor: in its content (field 4) or its lists of float (5) or double (6)."""
     kind, content = _FLOAT_TYPE, b""
-    for field, value in _fields(item):
+    for field, value in fields(item):
         if field == 1 and isinstance(value, int):
             kind = value
         elif field in (4, 5, 6) and isinstance(value, bytes) and value:
@@ -150,38 +150,3 @@ def _tensor(item: bytes) -> float | None:
     if kind == _DOUBLE_TYPE and len(content) >= 8:
         return float(struct.unpack_from("<d", content)[0])
     return float(struct.unpack_from("<f", content)[0]) if kind == _FLOAT_TYPE and len(content) >= 4 else None
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and raw values of a protobuf message."""
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        wire = key & 7
-        if wire == 0:
-            number, place = _varint(data, place)
-            yield key >> 3, number
-            continue
-        if wire == 2:
-            length, place = _varint(data, place)
-        elif wire in (1, 5):
-            length = 8 if wire == 1 else 4
-        else:
-            raise ValueError(f"wire type {wire} in an event record")
-        if place + length > len(data):
-            raise ValueError("an event record is cut")
-        yield key >> 3, data[place : place + length]
-        place += length
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        place += 1
-        if not byte & 0x80:
-            return value, place
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number in an event record is too long")
