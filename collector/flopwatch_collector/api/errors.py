@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from flopwatch_collector.ingest.decode import shown
+from flopwatch_collector.store.port import TooSlow, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(TooSlow, _too_slow)
+    app.add_exception_handler(Unavailable, _unavailable)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -91,6 +94,14 @@ async def _http(_: Request, error: Exception) -> JSONResponse:
     return response(
         Refused(error.status_code, words.get(error.status_code, "refused"), error.detail, headers=headers)
     )
+
+
+async def _too_slow(_: Request, error: Exception) -> JSONResponse:
+    return response(Refused(503, "too_slow", str(error)))
+
+
+async def _unavailable(_: Request, error: Exception) -> JSONResponse:
+    return response(Refused(503, "unavailable", str(error), headers={"Retry-After": "5"}))
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

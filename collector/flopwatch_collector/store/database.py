@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from flopwatch_collector.store.deadlines import Deadlines
+
 T = TypeVar("T")
 Cursor = Any
 """DuckDB's package has no types."""
@@ -20,7 +22,7 @@ ATTEMPTS = 4
 class Database:
     """One in-memory instance over attached files; dead instances are replaced by :meth:`reopen`."""
 
-    def __init__(self, spill: Path, memory_limit: str) -> None:
+    def __init__(self, spill: Path, memory_limit: str, statement_seconds: float) -> None:
         self._config = {
             "memory_limit": memory_limit,
             "threads": min(4, os.cpu_count() or 1),
@@ -36,6 +38,7 @@ class Database:
         self._busy: set[Cursor] = set()
         self._idle: list[Cursor] = []
         self._slots = threading.BoundedSemaphore(READERS)
+        self._deadlines = Deadlines(statement_seconds)
         self.reopened = 0
         self.reviving = threading.Lock()
         """Held by the one thread that finds out whether the instance is dead."""
@@ -78,9 +81,18 @@ class Database:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[Cursor]:
-        """A cursor of the pool; waits while all are used."""
-        with self._slots, self.cursor() as cursor:
-            yield cursor
+        """A cursor of the pool for one question; waits while all are used.
+
+        Raises:
+            TooSlow: it got none, or did not answer in time.
+        """
+        if not self._slots.acquire(timeout=self._deadlines.seconds):
+            raise self._deadlines.exceeded()
+        try:
+            with self.cursor() as cursor, self._deadlines.kept(cursor):
+                yield cursor
+        finally:
+            self._slots.release()
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Cursor]:
@@ -143,6 +155,7 @@ class Database:
         with self._condition:
             self._reopening = True
             self._let_go()
+        self._deadlines.close()
 
     def _let_go(self) -> None:
         for cursor in self._busy:

@@ -60,7 +60,7 @@ class EmbeddedStore:
 
     def _open(self, clock: Clock) -> None:
         settings, folder, problems = self._settings, self._folder, Problems()
-        database = Database(folder.spill, settings.memory_limit)
+        database = Database(folder.spill, settings.memory_limit, settings.statement_seconds)
         found = opening.recovered(folder, database, problems)
         catalogue = Published(opening.catalogue(folder, database, problems, found))
         self._ground = Ground(
