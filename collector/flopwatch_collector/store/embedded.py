@@ -3,19 +3,21 @@
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy.typing as npt
 
 from flopwatch_collector.model import BatchId, Columns, RawRows
 from flopwatch_collector.store import checking, closing, columns, opening, retention, saving
 from flopwatch_collector.store.closing import NotWhole
 from flopwatch_collector.store.database import Database
 from flopwatch_collector.store.ground import Clock, Ground
-from flopwatch_collector.store.inbox import Inbox, Waiting
+from flopwatch_collector.store.inbox import Inbox, Shared, Waiting
 from flopwatch_collector.store.layout import Folder, size
 from flopwatch_collector.store.port import (
     CAPABILITIES,
@@ -100,12 +102,35 @@ class EmbeddedStore:
             ValueError: a column is not of its table, or holds what cannot be kept.
         """
         self._require_disk()
-        tables = {name: columns.checked(table, getattr(rows, name)) for name, table in TABLES.items()}
-        filled = {name: table for name, table in tables.items() if table and len(table["ts"])}
+        filled = _checked(rows)
         waiting = Waiting(batch=batch, rows=filled, count=sum(len(table["ts"]) for table in filled.values()))
         waiting.future.set_running_or_notify_cancel()
         self._inbox.put(waiting)
         return waiting.future
+
+    def submit_group(
+        self, batches: Sequence[BatchId], rows: RawRows, owners: Mapping[str, npt.NDArray[Any]]
+    ) -> "list[Future[WriteResult]]":
+        """Queue many batches whose rows lie in one set of tables: all or none are taken; a future a batch.
+
+        ``owners`` gives, by table, the position in ``batches`` that each row belongs to. Checking and joining
+        small tables costs more than their rows do: this does it once.
+
+        Raises:
+            Overloaded: the queue is full.
+            Unavailable: nothing can be made durable.
+            ValueError: a column is not of its table, or holds what cannot be kept.
+        """
+        self._require_disk()
+        shared = Shared(rows=_checked(rows), owners=owners, batches=len(batches))
+        waiting = [
+            Waiting(batch=batch, rows={}, count=count, shared=shared, position=position)
+            for position, (batch, count) in enumerate(zip(batches, shared.counts().tolist(), strict=True))
+        ]
+        for each in waiting:
+            each.future.set_running_or_notify_cancel()
+        self._inbox.put(*waiting)
+        return [each.future for each in waiting]
 
     def _require_disk(self) -> None:
         now = time.monotonic()
@@ -272,6 +297,12 @@ class EmbeddedStore:
         self._upkeep.close()
         self._ground.database.close()
         self._folder.release()
+
+
+def _checked(rows: RawRows) -> dict[str, Columns]:
+    """The tables that have rows, as they are inserted."""
+    tables = {name: columns.checked(table, getattr(rows, name)) for name, table in TABLES.items()}
+    return {name: table for name, table in tables.items() if table and len(table["ts"])}
 
 
 def _day(seconds: float) -> tuple[float, float]:

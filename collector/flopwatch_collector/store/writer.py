@@ -12,7 +12,7 @@ from flopwatch_collector.model import GPU_COLUMNS, Columns
 from flopwatch_collector.store import hot, tally
 from flopwatch_collector.store.columns import concatenated, microseconds
 from flopwatch_collector.store.ground import Ground
-from flopwatch_collector.store.inbox import Inbox, Waiting
+from flopwatch_collector.store.inbox import Inbox, Shared, Waiting
 from flopwatch_collector.store.latest import Latest
 from flopwatch_collector.store.port import Unavailable, WriteResult
 from flopwatch_collector.store.sequences import Sequences
@@ -99,11 +99,11 @@ class Writer:
         fresh, repeated = self._sorted_out(group)
         opened = self._ground.database.reopened
         try:
-            self._insert(fresh)
+            rows = self._insert(fresh)
         except duckdb.Error as problem:
             self._after_failure(fresh, problem, opened)
         else:
-            self._landed(fresh)
+            self._landed(fresh, rows)
         for waiting in repeated:
             _answer(waiting, self._written.sequences)
 
@@ -120,21 +120,24 @@ class Writer:
                 fresh.append(waiting)
         return fresh, repeated
 
-    def _insert(self, fresh: Sequence[Waiting]) -> None:
+    def _insert(self, fresh: Sequence[Waiting]) -> dict[str, Columns]:
+        """The rows of the batches, once they are durable."""
         if not fresh:
-            return
+            return {}
+        rows = _joined(fresh)
         with self._ground.database.cursor() as cursor:
             batches = [waiting.batch for waiting in fresh]
-            hot.insert(cursor, self._hot.alias, _joined(fresh), batches, self._ground.clock())
+            hot.insert(cursor, self._hot.alias, rows, batches, self._ground.clock())
+        return rows
 
-    def _landed(self, fresh: Sequence[Waiting]) -> None:
+    def _landed(self, fresh: Sequence[Waiting], rows: dict[str, Columns]) -> None:
         """The batches are durable: remember them, then say so."""
         if not fresh:
             return
         written = self._written
         for waiting in fresh:
             written.sequences.add(waiting.batch)
-        for name, table in _joined(fresh).items():
+        for name, table in rows.items():
             count = len(table["ts"])
             written.rows[name] = written.rows.get(name, 0) + count
             self._hot.rows += count
@@ -173,7 +176,8 @@ class Writer:
             self._ground.problems.add(f"a commit failed again: {again}")
             _refuse(fresh, f"the store cannot write: {again}")
             return
-        self._landed([waiting for waiting in fresh if waiting not in missing])
+        landed = [waiting for waiting in fresh if waiting not in missing]
+        self._landed(landed, _joined(landed))
         _refuse(missing, f"the store cannot write: {problem}")
 
     def _missing(self, fresh: list[Waiting]) -> list[Waiting]:
@@ -183,11 +187,14 @@ class Writer:
 
 
 def _joined(group: Sequence[Waiting]) -> dict[str, Columns]:
-    names = dict.fromkeys(name for waiting in group for name in waiting.rows)
-    return {
-        name: concatenated([waiting.rows[name] for waiting in group if name in waiting.rows])
-        for name in names
-    }
+    parts = [waiting.rows for waiting in group if waiting.shared is None]
+    together: dict[Shared, list[int]] = {}
+    for waiting in group:
+        if waiting.shared is not None:
+            together.setdefault(waiting.shared, []).append(waiting.position)
+    parts += [shared.of(positions) for shared, positions in together.items()]
+    names = dict.fromkeys(name for rows in parts for name in rows)
+    return {name: concatenated([rows[name] for rows in parts if name in rows]) for name in names}
 
 
 def _as_samples(table: Columns) -> Columns:
