@@ -20,7 +20,7 @@ from flopwatch import settings as settings_file
 from flopwatch.settings import SettingError
 from flopwatch_collector import app, config
 from flopwatch_collector.api.application import Mount
-from flopwatch_collector.store.port import StoreLocked
+from flopwatch_collector.store.port import StoreLocked, Unavailable
 
 GRACE_SECONDS = 10
 KEEP_ALIVE_SECONDS = 75
@@ -103,7 +103,7 @@ def serve(settings: config.Settings, environ: Mapping[str, str], *, mount: Mount
     with contextlib.closing(listening(settings.collector)) as listener:
         try:
             running = app.build(settings, environ=environ, mount=mount)
-        except (StoreLocked, ValueError, OSError) as error:
+        except (StoreLocked, Unavailable, ValueError, OSError) as error:
             if isinstance(error, SettingError):
                 raise
             folder = config.data_folder(settings.collector, environ)

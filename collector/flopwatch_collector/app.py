@@ -27,6 +27,7 @@ from flopwatch_collector.model import JobRecord
 from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
 from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
+from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.desk import Desk
 from flopwatch_collector.store.embedded import EmbeddedStore
@@ -110,9 +111,11 @@ class Running:
 class _Kept:
     """What outlives the process, and the clock it is written by."""
 
-    store: EmbeddedStore
-    control: SqliteControl
+    store: Store
+    control: Control
     clock: Callable[[], float]
+    holder: str = ""
+    """This process's name among collectors that share the control state; empty where none do."""
 
 
 def build(
@@ -127,8 +130,9 @@ def build(
 
     Raises:
         StoreLocked: another process holds the data folder.
+        Unavailable: ClickHouse or PostgreSQL cannot be reached.
         ValueError: the folder was written in another format.
-        SettingError: a channel's file cannot be read.
+        SettingError: a channel's file or a secret cannot be read.
     """
     with ExitStack() as parts:
         kept = _open(settings, environ, clock, parts)
@@ -156,6 +160,9 @@ def _open(
 ) -> _Kept:
     """The data folder, opened; the control state is closed last."""
     folder = data_folder(settings.collector, environ)
+    if settings.collector.store == "clickhouse":
+        opened = engines.clickhouse(settings.collector, folder, clock, parts)
+        return _Kept(store=opened.store, control=opened.control, clock=clock, holder=opened.holder)
     control = SqliteControl(folder / CONTROL_FILE)
     parts.callback(control.close)
     kept_days = settings.collector

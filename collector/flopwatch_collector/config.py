@@ -11,6 +11,7 @@ from typing import Any, Literal
 from flopwatch import accelerators
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
+from flopwatch_collector import config_cluster
 from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
 
@@ -26,7 +27,22 @@ class CollectorSettings:
     port: int = 8095
     data_dir: Path | None = None
     """Default: ``flopwatch/collector`` in the user's state directory."""
-    store: Literal["embedded"] = "embedded"
+    store: Literal["embedded", "clickhouse"] = "embedded"
+    clickhouse_url: str | None = None
+    """HTTP address of a ClickHouse server, or of a balancer before several."""
+    clickhouse_database: str = "flopwatch"
+    clickhouse_cluster: str | None = None
+    """Name of the cluster in the server's configuration: tables are then replicated and sharded."""
+    clickhouse_user: str | None = None
+    clickhouse_password: str | None = field(default=None, repr=False)
+    clickhouse_password_file: Path | None = None
+    clickhouse_ca_file: Path | None = None
+    """Certificates (PEM) that the server's is checked with; default: the system's."""
+    control_url: str | None = field(default=None, repr=False)
+    """PostgreSQL's address, for several collectors over one ClickHouse; default: a file in ``data_dir``."""
+    control_url_file: Path | None = None
+    lease_seconds: float = 15.0
+    """A collector that stops renewing is relieved of accounting and alerts after this long."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     time_zone: str = "UTC"
@@ -53,6 +69,7 @@ class CollectorSettings:
         for name in ("max_body_bytes", "ingest_requests_per_second", "raw_days", "rollup_days"):
             if getattr(self, name) <= 0:
                 raise SettingError(f"collector.{name}", getattr(self, name), "above 0")
+        config_cluster.check(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

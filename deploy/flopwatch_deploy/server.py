@@ -14,7 +14,7 @@ from flopwatch.query import Query
 from flopwatch.settings import SettingError
 from flopwatch_collector import __main__ as collector
 from flopwatch_collector import app, config
-from flopwatch_collector.store.port import StoreLocked
+from flopwatch_collector.store.port import StoreLocked, Unavailable
 from flopwatch_dashboard.app import mount
 
 Beside = Callable[[app.Running, str], AbstractContextManager[object]]
@@ -47,7 +47,7 @@ def _built(settings: config.Settings, environ: Mapping[str, str], *, simulated: 
         return app.build(settings, environ=environ, simulated=simulated, mount=_mount)
     except SettingError:
         raise
-    except (StoreLocked, ValueError, OSError) as error:
+    except (StoreLocked, Unavailable, ValueError, OSError) as error:
         folder = config.data_folder(settings.collector, environ)
         raise collector.CannotStart(f"the data folder {folder} cannot be used: {error}") from error
 
