@@ -34,10 +34,11 @@ KINDS = (
     re.compile(r"\.csv$"),
     re.compile(rf"/metrics/(?:{STEP_TIMES})$"),
     re.compile(r"/wandb/(?:offline-)?run-[^/]+/files/output\.log$"),
+    re.compile(r"/wandb/(?:offline-)?run-[^/]+/run-[^/]+\.wandb$"),
     re.compile(r"/events\.out\.tfevents\.[^/]+$"),
 )
 """Paths of files that may hold steps, the more telling kinds first."""
-SIGNS = (".jsonl", ".csv", ".log", "tfevents", "/metrics/")
+SIGNS = (".jsonl", ".csv", ".log", ".wandb", "tfevents", "/metrics/")
 """One of them is in every such path: most paths are ruled out by it alone."""
 TRACKER_RUN = re.compile(r"(?P<run>.*/wandb/(?:offline-)?run-[^/]+)/")
 """W&B keeps its own log open in the run's folder."""
