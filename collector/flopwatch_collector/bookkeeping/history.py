@@ -50,7 +50,7 @@ class History:
         self._timer = timer
         self._capacity_since: float | None = None
         self._since: float | None = None
-        self._closing = Closing(store, zone)
+        self._closing = Closing(store, control, zone)
         self._lock = threading.RLock()
         self._late = LateHours(control)
         self._arrivals = Arrivals(timer)
