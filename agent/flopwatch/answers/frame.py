@@ -31,6 +31,11 @@ class Status:
     clusters: tuple[ClusterInfo, ...]
     history_progress_ratio: float | None = None
     """Share of older history that is filled in; ``None`` when nothing is being filled in."""
+    variable_per_gpu_hour: float | None = None
+    """What a busy GPU-hour costs beside ``price_per_gpu_hour``; ``None`` without a price."""
+    unavailable: tuple[str, ...] = ()
+    """What this source of data cannot answer, as codes: ``steps``, ``mfu``, ``ledger``, ``money``, ``verdict``,
+    ``alert_history``, ``tensor_activity``, ``gpus``. It is None, empty or of no capacity in every answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,189 @@
+"""Courses over time and node by node, aggregated by the server."""
+
+from collections.abc import Mapping, Sequence
+
+from flopwatch.query import NodeInfo, Series
+from flopwatch_collector.prometheus.dialect import (
+    KERNEL,
+    MEMORY_FREE,
+    MEMORY_USED,
+    NVLINK_RECEIVED,
+    NVLINK_SENT,
+    POWER,
+    SM_CLOCK,
+    TENSOR,
+    Scope,
+    Signal,
+)
+from flopwatch_collector.prometheus.estimate import Activity, estimate
+from flopwatch_collector.prometheus.identity import MODEL_LABELS, NODE_LABELS, model_of, node_of
+from flopwatch_collector.prometheus.promql import Course, Span
+from flopwatch_collector.prometheus.site import Site
+
+Column = tuple[float | None, ...]
+NETWORKS = (
+    "hw_network_io_bytes_total",
+    "node_infiniband_port_data_transmitted_bytes_total",
+    "node_infiniband_port_data_received_bytes_total",
+    "node_network_transmit_bytes_total",
+    "node_network_receive_bytes_total",
+)
+VIRTUAL = "lo|veth.*|docker.*|br-.*|cali.*|cilium.*|flannel.*|cni.*|virbr.*|tun.*|tap.*|bond.*"
+"""Interfaces that carry what another one counts already."""
+
+
+def fleet_series(site: Site, span: Span, scope: Scope) -> Series:
+    """Kernel and tensor activity of all GPUs, and the hardware estimate as ``hardware``; never an MFU."""
+    columns = {
+        "kernel_active": _one(site, "avg", KERNEL, scope, span),
+        "tensor_active": _one(site, "avg", TENSOR, scope, span),
+        "mfu": tuple(None for _ in span.times()),
+        "hardware": hardware_column(site, scope, span),
+    }
+    return series_of(span, columns)
+
+
+def hardware_column(site: Site, scope: Scope, span: Span) -> Column:
+    """The hardware estimate over time; unknown where a model's clock is not known."""
+    by = ", ".join(MODEL_LABELS)
+    tensor = site.dialect.product((TENSOR,), scope)
+    clocked = site.dialect.product((TENSOR, SM_CLOCK), scope)
+    if tensor is None or clocked is None:
+        return tuple(None for _ in span.times())
+    counts, means, clocks = (
+        {_model(course): course.values for course in site.course(f"{operator} by ({by}) ({each})", span)}
+        for operator, each in (("count", clocked), ("avg", tensor), ("avg", clocked))
+    )
+    return tuple(_estimate_at(time, counts, means, clocks) for time in span.times())
+
+
+Courses = Mapping[str | None, Mapping[float, float]]
+
+
+def _estimate_at(time: float, counts: Courses, means: Courses, clocks: Courses) -> float | None:
+    parts = [
+        Activity(
+            model=model,
+            gpus=values[time],
+            tensor_active_ratio=means.get(model, {}).get(time, 0.0),
+            tensor_clock_hertz=clocks.get(model, {}).get(time, 0.0),
+        )
+        for model, values in counts.items()
+        if time in values
+    ]
+    return estimate(parts) if parts else None
+
+
+def _model(course: Course) -> str | None:
+    return model_of(course.labels)
+
+
+def job_series(site: Site, span: Span, scope: Scope, nodes: Sequence[str]) -> Series:
+    """A job's courses; what it has no MFU for is unknown."""
+    columns = {
+        "mfu": tuple(None for _ in span.times()),
+        "kernel_active": _one(site, "avg", KERNEL, scope, span),
+        "tensor_active": _one(site, "avg", TENSOR, scope, span),
+        "power_watts": _one(site, "sum", POWER, scope, span),
+        "memory_used_ratio": _memory(site, scope, span),
+        "nic_bytes_per_second": _network(site, span, nodes),
+        "nvlink_bytes_per_second": _links(site, scope, span),
+        "hardware": hardware_column(site, scope, span),
+    }
+    return series_of(span, columns)
+
+
+def series_of(span: Span, columns: Mapping[str, Column]) -> Series:
+    """Columns over the span."""
+    return Series(
+        level="prometheus", step_seconds=span.step, time_seconds=span.times(), columns=dict(columns)
+    )
+
+
+def nodes_of(site: Site, scope: Scope) -> tuple[NodeInfo, ...]:
+    """The job's nodes, to be set beside each other."""
+    by = ", ".join(NODE_LABELS)
+    found: dict[str, dict[str, float]] = {}
+    for name, operator, signal in (
+        ("gpus", "count", KERNEL), ("kernel", "avg", KERNEL), ("tensor", "avg", TENSOR), ("power", "avg", POWER),
+        ("clock", "avg", SM_CLOCK),
+    ):  # fmt: skip
+        gpus = site.dialect.gpus(signal, scope)
+        for row in site.ask(None if gpus is None else f"{operator} by ({by}) ({gpus})"):
+            found.setdefault(node_of(row.labels) or "", {})[name] = row.value
+    return tuple(
+        NodeInfo(
+            node=node,
+            gpus=round(values.get("gpus", 0)),
+            kernel_active_ratio=values.get("kernel"),
+            tensor_active_ratio=values.get("tensor"),
+            power_watts=values.get("power"),
+            sm_clock_hertz=values.get("clock"),
+            reporting=True,
+            log_problem=None,
+        )
+        for node, values in sorted(found.items())
+    )
+
+
+def column_of(courses: Sequence[Course], span: Span) -> Column:
+    """The only series as a column; unknown where there is none."""
+    values = courses[0].values if courses else {}
+    return tuple(values.get(time) for time in span.times())
+
+
+def _one(site: Site, operator: str, signal: Signal, scope: Scope, span: Span) -> Column:
+    gpus = site.dialect.gpus(signal, scope, window(span))
+    return column_of(site.course(None if gpus is None else f"{operator} ({gpus})", span), span)
+
+
+def _memory(site: Site, scope: Scope, span: Span) -> Column:
+    used = site.dialect.dcgm_gpus(MEMORY_USED, scope)
+    free = site.dialect.dcgm_gpus(MEMORY_FREE, scope)
+    own = site.dialect.own_gpus(MEMORY_USED, scope)
+    if own is not None:
+        limit = own.replace("hw_gpu_memory_usage_bytes", "hw_gpu_memory_limit_bytes")
+        return column_of(site.course(f"sum ({own}) / sum ({limit})", span), span)
+    if used is None or free is None:
+        return tuple(None for _ in span.times())
+    return column_of(site.course(f"sum ({used}) / (sum ({used}) + sum ({free}))", span), span)
+
+
+def _links(site: Site, scope: Scope, span: Span) -> Column:
+    parts = [site.dialect.gpus(signal, scope, window(span)) for signal in (NVLINK_SENT, NVLINK_RECEIVED)]
+    known = [f"sum ({part})" for part in parts if part is not None]
+    expression = " + ".join(known) if len(known) == len(parts) else None
+    return column_of(site.course(expression, span), span)
+
+
+def _network(site: Site, span: Span, nodes: Sequence[str]) -> Column:
+    """Bytes over the nodes' ports: of our agents, else InfiniBand's, else of real interfaces."""
+    if not nodes:
+        return tuple(None for _ in span.times())
+    where = node_matcher(nodes)
+    within = window(span)
+
+    def rate(name: str, more: str = "") -> str:
+        return f"sum (rate({name}{{{where}{more}}}[{within}]))"
+
+    own, sent, received, out, into = NETWORKS
+    real = f',device!~"{VIRTUAL}"'
+    expression = " or ".join(
+        (
+            rate(own),
+            f"({rate(sent)} + {rate(received)})",
+            f"({rate(out, real)} + {rate(into, real)})",
+        )
+    )
+    return column_of(site.course(expression, span), span)
+
+
+def node_matcher(nodes: Sequence[str]) -> str:
+    """Series of these nodes, whose exporters are known by ``instance`` with or without a port."""
+    names = "|".join(sorted(node.replace(".", "\\\\.") for node in nodes))
+    return f'instance=~"({names})(:[0-9]+)?"'
+
+
+def window(span: Span) -> str:
+    """Over how long a rate is made: at least four scrapes of the slowest usual interval."""
+    return f"{max(300.0, span.step * 2):.0f}s"
