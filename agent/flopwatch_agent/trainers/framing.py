@@ -20,12 +20,20 @@ _PREFIXES = tuple(
         r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z )",
         r"\[pod/[^\]]+\] ",
         r"[\w.-]+/\d+ (?=\[)",
-        r"\[(?:default|rank)(?P<rank>\d+)\]:? ?",
-        r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?",
+        r"\[(?:default|rank|trainer|worker)(?P<rank>\d+)\]:? ?",
+        r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
+        r"\[\d+,(?:mpirank:)?(?P<rank>\d+)(?:,[\w-]+)?\]<std(?:out|err)>: ?",
+        r"\[(?P<rank>\d{1,5})\] ",
+        r"\[rank=(?P<rank>\d+)\](?: \|\|)? ",
         r"\((?P<actor>[\w.<>]+ pid=\d+)(?:, ip=[\w.:-]+)?\) ",
+        r"\((?:[\w.-]+, )?rank=(?P<rank>\d+), pid=\d+(?:, ip=[\w.:-]+)?\) ",
+        r"(?P<actor>\d{1,3}(?:\.\d{1,3}){3}|[a-z][\w.-]*[a-z_-]\d+): ",
+        r"(?P<actor>[a-z][\w.-]*[_-]\d+) +\| ",
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<actor>[\w.-]+ [\w.@/-]+\[\d+\]): ",
         r" {0,4}(?P<rank>\d{1,5}): ",
     )
 )
+_ANY_PREFIX = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", form.pattern) for form in _PREFIXES))
 _DOCKER_PART = re.compile(rb"[^n]\",\s?\"stream\"")
 _REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
 
@@ -148,6 +156,8 @@ def _labelled(text: str, lane: str, stamp: Stamp | None) -> Record:
 
 
 def _first_label(text: str) -> re.Match[str] | None:
+    if _ANY_PREFIX.match(text) is None:
+        return None
     for form in _PREFIXES:
         found = form.match(text)
         if found:

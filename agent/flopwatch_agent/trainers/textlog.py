@@ -33,8 +33,8 @@ _ZONE_STEP_SECONDS = 900.0
 _PROMISES = tuple(
     text.encode() for text in (*PROOFS, *dict.fromkeys(grammar.literal for grammar in GRAMMARS))
 )
-_BAR_WORDS = (b"rain", b"poch", b"tep", b"|Loss: ")
-"""A bar that counts training says one of them."""
+_BAR_WORDS = (b"rain", b"poch", b"tep", b"oss", b"iteration")
+"""A bar that counts training says one of them, and so does a row that was torn into its line."""
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
 _SDK_PREFIX = "flopwatch: {"
 
@@ -267,6 +267,6 @@ def _proves(text: str) -> bool:
 
 def _promises(line: bytes) -> bool:
     """Whether the line holds a literal that a row or a proof needs; cheaper than trying."""
-    if (b"it/s" in line or b"s/it" in line) and any(word in line for word in _BAR_WORDS):
-        return True
+    if (b"it/s" in line or b"s/it" in line) and not CONTAINER_LINE.match(line):
+        return any(word in line for word in _BAR_WORDS)
     return any(literal in line for literal in _PROMISES) or CONTAINER_LINE.match(line) is not None
