@@ -19,10 +19,12 @@ from flopwatch_collector.api import application
 from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
+from flopwatch_collector.bookkeeping.history import REACH_SECONDS
 from flopwatch_collector.bookkeeping.prices import Prices
 from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder, public_address
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
+from flopwatch_collector.ingest.forgetting import Horizons, forget
 from flopwatch_collector.model import JobRecord
 from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
@@ -31,7 +33,7 @@ from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.desk import Desk
 from flopwatch_collector.store.embedded import EmbeddedStore
-from flopwatch_collector.store.port import Control, Store, StoreSettings
+from flopwatch_collector.store.port import HOURLY_DAYS, Control, Store, StoreSettings
 from flopwatch_collector.store.work import Work
 from flopwatch_collector.views.query import CollectorQuery
 
@@ -136,6 +138,7 @@ def build(
     """
     with ExitStack() as parts:
         kept = _open(settings, environ, clock, parts)
+        forget(kept.control, clock(), _horizons(settings))
         directory = Directory(
             kept.control,
             clock,
@@ -153,6 +156,12 @@ def build(
         running.app = application.build(_served(running, mount, clock), running.lifespan)
         running.owns(parts.pop_all())
         return running
+
+
+def _horizons(settings: Settings) -> Horizons:
+    """Jobs as long as there are figures of them; who held what as long as figures can be computed again."""
+    details = max(settings.collector.rollup_days, REACH_SECONDS / 86_400.0)
+    return Horizons(detail_days=details, record_days=max(details, HOURLY_DAYS))
 
 
 def _open(

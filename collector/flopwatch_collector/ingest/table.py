@@ -15,6 +15,7 @@ class Table(Generic[K, R]):
     def __init__(self, kind: str, records: Mapping[K, R]) -> None:
         self.kind = kind
         self.records: dict[K, R] = dict(records)
+        self.highest_loaded: int = max((key for key in records if isinstance(key, int)), default=0)
         self._unsaved: dict[K, R] = {}
         self._copy: Mapping[K, R] | None = None
 
@@ -42,5 +43,7 @@ class Table(Generic[K, R]):
 
 
 def next_number(table: Table[int, R]) -> int:
-    """The next dense number, from 1."""
-    return len(table.records) + 1
+    """The next number, from 1: one more than the highest, for some below it may be forgotten."""
+    # Records are put in the order of their numbers; those that were loaded come in any order.
+    newest = next(reversed(table.records), 0)
+    return 1 + max(table.highest_loaded, newest)

@@ -267,6 +267,9 @@ DATA_FORMAT = 1
 """Version of the folder's layout, kept in it; another one is refused with a clear message."""
 
 
+HOURLY_DAYS = 730.0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreSettings:
     """Where the embedded store is and how long it keeps what."""
@@ -274,7 +277,7 @@ class StoreSettings:
     folder: Path
     raw_days: float = 14.0
     rollup_days: float = 90.0
-    hourly_days: float = 730.0
+    hourly_days: float = HOURLY_DAYS
     flush_seconds: float = 0.2
     queue_batches: int = 20_000
     memory_limit: str = "512MB"
