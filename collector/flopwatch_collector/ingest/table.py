@@ -1,7 +1,7 @@
 """Records by key in memory, which of them wait to be saved, and a copy for readers made only on change."""
 
-from collections.abc import Mapping
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", int, str)
 R = TypeVar("R")
@@ -15,7 +15,7 @@ class Table(Generic[K, R]):
     def __init__(self, kind: str, records: Mapping[K, R]) -> None:
         self.kind = kind
         self.records: dict[K, R] = dict(records)
-        self.highest_loaded: int = max((key for key in records if isinstance(key, int)), default=0)
+        self.highest_loaded = _highest(records)
         self._unsaved: dict[K, R] = {}
         self._copy: Mapping[K, R] | None = None
 
@@ -40,6 +40,10 @@ class Table(Generic[K, R]):
     def keep_unsaved(self) -> None:
         """Count every record as unsaved: saving failed."""
         self._unsaved = dict(self.records)
+
+
+def _highest(keys: Iterable[Any]) -> int:
+    return max((key for key in keys if isinstance(key, int)), default=0)
 
 
 def next_number(table: Table[int, R]) -> int:
