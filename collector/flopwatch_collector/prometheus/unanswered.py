@@ -1,12 +1,13 @@
 """What Prometheus cannot say: the same answers as a collector's, with everything of it unknown, and the reasons."""
 
 from flopwatch.query import LEDGER_CLASSES, ClassAmount, Ledger, MfuFigure, Tile, Verdict
-from flopwatch_collector.compute.breakeven import verdict
 
 UNAVAILABLE = ("steps", "mfu", "ledger", "money", "verdict", "alert_history")
 """Codes of ``Status.unavailable`` that hold for every site: none of it follows from samples of hardware."""
 NO_TENSOR, NO_GPUS = "tensor_activity", "gpus"
 """Codes for what this site's exporters do not give."""
+DAYS_NEEDED = 14
+"""Valid days that a verdict needs."""
 NOTHING = Tile(value=None, reference=None, spark=())
 
 
@@ -32,7 +33,19 @@ def no_ledger(start: float, end: float) -> Ledger:
 
 def no_verdict(line_ratio: float) -> Verdict:
     """Not enough data for a verdict."""
-    return verdict((), line_ratio=line_ratio, line_source="default", price=None)
+    return Verdict(
+        code="insufficient_data",
+        line_ratio=line_ratio,
+        line_source="default",
+        mean_30d_ratio=None,
+        valid_days=0,
+        days_above=0,
+        days_total=0,
+        sustained=False,
+        days_in_state=DAYS_NEEDED,
+        cost_at_mean=None,
+        cost_at_line=None,
+    )
 
 
 def no_mfu(gpus: int, gpu_model: str | None) -> MfuFigure:

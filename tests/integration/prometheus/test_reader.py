@@ -1,0 +1,197 @@
+"""Pages over a real Prometheus and a real VictoriaMetrics that scrape recorded-style exporters; worked out by hand.
+
+node-a and node-b: H100s in Kubernetes, pods train-0 and train-1 of PyTorchJob "llama" hold two GPUs on each; a third
+GPU idles. node-c: one A100 of Slurm job 4711 and a GPU with MIG. An old exporter: one GPU.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.integration.prometheus import exporters, servers
+from tests.integration.prometheus.exporters import Exporter
+from tests.integration.prometheus.servers import Server, eventually
+
+from flopwatch.query import LEDGER_CLASSES, Range
+from flopwatch_collector.prometheus.endpoint import Endpoint
+from flopwatch_collector.prometheus.promql import PromClient, PrometheusUnavailable
+from flopwatch_collector.prometheus.reader import PrometheusQuery
+from flopwatch_dashboard.app import PAGES
+from flopwatch_dashboard.view import View
+
+FIRED = 1_700_000_000.0
+LLAMA = "nlp.llama"
+TENSOR_CLOCK = (0.4 + 0.6) / 2 * 1647e6
+H100_ESTIMATE = TENSOR_CLOCK / 1830e6
+"""1830 MHz is the clock at which an H100's dense peak holds."""
+A100_ESTIMATE = 0.5 * 705 / 1410
+H100_PEAK, A100_PEAK = 989.4, 312.0
+
+
+@pytest.fixture(scope="module", params=servers.KINDS)
+def server(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = [
+        Exporter(lambda: exporters.kubernetes_node("node-a", "train-0", range(3))),
+        Exporter(lambda: exporters.kubernetes_node("node-b", "train-1", range(2))),
+        Exporter(lambda: exporters.slurm_node("node-c", "4711")),
+        Exporter(exporters.old_node),
+        Exporter(lambda: exporters.cluster_state({"train-0": "llama", "train-1": "llama"}, FIRED)),
+    ]
+    folder = tmp_path_factory.mktemp(request.param)
+    with servers.running(request.param, folder, [exporter.target for exporter in made]) as running:
+        eventually(
+            lambda: (
+                len(
+                    running.query(
+                        "count_over_time({__name__=~'DCGM_FI_DEV_GPU_TEMP|dcgm_gpu_temp|ALERTS'}[1m]) > 2"
+                    )
+                )
+                >= 8
+            )
+        )
+        yield running
+    for exporter in made:
+        exporter.stop()
+
+
+class AtEnd:
+    """A clock that stands at the border of a moment, so that the newest scrape is in sight."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def client(server: Server) -> PromClient:
+    return PromClient(Endpoint(setting="dashboard.prometheus", url=server.url))
+
+
+@pytest.fixture
+def query(client: PromClient, monkeypatch: pytest.MonkeyPatch) -> PrometheusQuery:
+    monkeypatch.setattr("flopwatch_collector.prometheus.site.MOMENT_SECONDS", 0.5)
+    monkeypatch.setattr("flopwatch_collector.prometheus.site.LEAST_STEP_SECONDS", 1.0)
+    return PrometheusQuery(client, clock=AtEnd())
+
+
+def test_the_frame_says_what_is_there_and_what_cannot_be_said(query: PrometheusQuery) -> None:
+    status = query.status()
+
+    (cluster,) = status.clusters
+    assert (cluster.name, cluster.gpus, cluster.gpus_reporting) == ("default", 8, 8)
+    assert cluster.nodes == 4
+    assert status.data_time_seconds == pytest.approx(time.time(), abs=15)
+    assert status.price_per_gpu_hour is None
+    assert status.unavailable == ("steps", "mfu", "ledger", "money", "verdict", "alert_history")
+
+
+def test_jobs_come_from_pods_owners_and_slurm_with_the_hardware_estimate(query: PrometheusQuery) -> None:
+    llama, slurm = query.jobs(Range(seconds=60.0)).rows
+
+    assert (llama.job_id, llama.name, llama.account) == (LLAMA, "llama", "nlp")
+    assert (llama.scheduler, llama.gpus, llama.nodes, llama.gpu_model) == ("kubernetes", 4, 2, exporters.H100)
+    assert llama.kernel_active_ratio == pytest.approx(0.95)
+    assert llama.tensor_active_ratio == pytest.approx(0.5)
+    assert llama.mfu.value_ratio == pytest.approx(H100_ESTIMATE)
+    assert (llama.mfu.basis, llama.mfu.measured_ratio, llama.mfu.clock_hertz) == ("hardware", None, 1830e6)
+    assert llama.mfu.sm_clock_hertz == pytest.approx(1647e6)
+    assert (slurm.job_id, slurm.scheduler_job_id, slurm.gpus) == ("slurm-4711", "4711", 1)
+    assert slurm.mfu.value_ratio == pytest.approx(A100_ESTIMATE)
+    assert (slurm.wall_mfu_ratio, slurm.waste_money, slurm.last_step, slurm.target.ratio) == (None,) * 4
+
+
+def test_the_fleet_is_aggregated_by_the_server(query: PrometheusQuery) -> None:
+    fleet = query.fleet(Range(seconds=60.0))
+    newest = {name: values[-1] for name, values in fleet.series.columns.items()}
+
+    # Whole GPUs: 4 at 0.95, one idle, the A100 at 0.5, the old one at 0.2. Tensor: 4 x 0.5, the A100 0.5.
+    assert newest["kernel_active"] == pytest.approx((4 * 0.95 + 0 + 0.5 + 0.2) / 7)
+    assert newest["tensor_active"] == pytest.approx(0.5)
+    weights = (4 * H100_PEAK, 1 * A100_PEAK)
+    estimate = (H100_ESTIMATE * weights[0] + A100_ESTIMATE * weights[1]) / sum(weights)
+    assert newest["hardware"] == pytest.approx(estimate, rel=1e-3)
+    assert newest["mfu"] is None
+    assert fleet.utilisation.value is fleet.mfu.value is fleet.waste.value is fleet.waste_money.value is None
+    assert fleet.ledger_today.billable_ratio is None
+    assert fleet.ledger_today.capacity_gpu_milliseconds == 0
+    assert [one.name for one in fleet.ledger_today.classes] == list(LEDGER_CLASSES)
+    assert fleet.verdict.code == "insufficient_data"
+
+
+def test_a_job_has_its_nodes_and_courses(query: PrometheusQuery) -> None:
+    job = query.job(LLAMA, Range(seconds=60.0))
+    assert job is not None
+    newest = {name: values[-1] for name, values in job.series.columns.items()}
+
+    assert newest["kernel_active"] == pytest.approx(0.95)
+    assert newest["power_watts"] == pytest.approx(4 * 600.0)
+    assert newest["memory_used_ratio"] == pytest.approx(0.75)
+    assert newest["nvlink_bytes_per_second"] == pytest.approx(4 * 3e6)
+    assert newest["nic_bytes_per_second"] is None
+    assert newest["mfu"] is None
+    assert newest["hardware"] == pytest.approx(H100_ESTIMATE)
+    assert [(node.node, node.gpus) for node in job.nodes] == [("node-a", 2), ("node-b", 2)]
+    assert job.nodes[0].tensor_active_ratio == pytest.approx(0.5)
+    assert job.nodes[0].sm_clock_hertz == pytest.approx(1647e6)
+    assert job.steps.time_seconds == ()
+    slurm = query.job("slurm-4711", Range(seconds=60.0))
+    assert slurm is not None
+    assert [(node.node, node.gpus) for node in slurm.nodes] == [("node-c", 1)]
+    assert query.job("nlp.no-such", Range()) is None
+
+
+def test_alerts_are_those_of_the_site_s_own_rules(query: PrometheusQuery) -> None:
+    (alert,) = query.alerts(Range()).active
+
+    assert (alert.rule, alert.severity, alert.state) == ("GpuHot", "critical", "firing")
+    assert alert.active_since_seconds == FIRED
+    assert alert.labels["node"] == "node-a"
+    assert query.fleet(Range(seconds=60.0)).alerts_by_severity == {"critical": 1, "warning": 0, "info": 0}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_page_is_drawn_from_it(query: PrometheusQuery, page: Any, lang: Any) -> None:
+    view = replace(View(lang=lang), range_name="1h")
+
+    shown = page.render(query, view, LLAMA if page.item else "")
+
+    assert set(shown) - {"gone", "body"} <= set(page.parts)
+    assert page.skeleton()
+
+
+def test_a_page_asks_a_bounded_number_of_questions(query: PrometheusQuery, client: PromClient) -> None:
+    counts = {}
+    for page in PAGES:
+        before = client.asked
+        page.render(query, View(range_name="24h"), LLAMA if page.item else "")
+        counts[page.name] = client.asked - before
+    query.status()
+
+    assert max(counts.values()) <= 30
+
+
+def test_the_same_moment_is_asked_once(query: PrometheusQuery, client: PromClient) -> None:
+    first = query.jobs(Range())
+    asked = client.asked
+
+    assert query.jobs(Range()).rows == first.rows
+    assert client.asked == asked
+
+
+def test_another_cluster_has_nothing(query: PrometheusQuery) -> None:
+    assert query.jobs(Range(cluster="elsewhere")).rows == ()
+    assert query.fleet(Range(seconds=60.0, cluster="elsewhere")).series.columns["kernel_active"][-1] is None
+
+
+def test_a_server_that_is_gone_is_said_with_its_address() -> None:
+    client = PromClient(
+        Endpoint(setting="dashboard.prometheus", url=f"http://127.0.0.1:{servers.free_port()}")
+    )
+
+    with pytest.raises(PrometheusUnavailable, match=r"http://127\.0\.0\.1:\d+: Connection refused"):
+        PrometheusQuery(client).status()
