@@ -15,6 +15,7 @@ from flopwatch_collector.ingest.launches import Launches
 from flopwatch_collector.ingest.leases import Leases
 from flopwatch_collector.ingest.nodes import Nodes
 from flopwatch_collector.ingest.place import Place
+from flopwatch_collector.ingest.rows import Taken
 from flopwatch_collector.ingest.slots import Slots
 from flopwatch_collector.ingest.steps import Claims, Steps
 from flopwatch_collector.ingest.table import Table
@@ -39,10 +40,15 @@ Documents = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resolved:
-    """A batch in terms of the directory: rows for the store, and what to give back should they not be stored."""
+    """A batch in terms of the directory: what its rows are made of, and what to give back should they not be stored."""
 
-    rows: RawRows
+    taken: Taken
     claims: Claims
+
+    @property
+    def rows(self) -> RawRows:
+        """The rows of this batch alone."""
+        return rows.together([self.taken]).rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,11 +177,7 @@ class Directory:
     def resolve(
         self, batch: Batch, received_at_seconds: float, sent_at_seconds: float | None = None
     ) -> Resolved:
-        """Rows of a batch, every name in them a number; what it tells of the fleet is taken in.
-
-        Raises:
-            MalformedBatch: a number that no column can hold.
-        """
+        """A batch with every name in it a number; what it tells of the fleet is taken in."""
         with self._lock:
             self._generation += 1
             return self._resolve(batch, received_at_seconds, sent_at_seconds)
@@ -189,18 +191,20 @@ class Directory:
         gpus = self._slots.numbers(place, {sample.gpu for sample in batch.gpu_samples}, _named(batch))
         jobs = self._job_numbers(place, batch, gpus)
         claims = Claims()
-        made = RawRows(
-            gpu=rows.gpu_rows(batch.gpu_samples, place, gpus, jobs),
-            node=rows.node_rows(batch.node_samples, place),
-            port=rows.port_rows(batch.port_samples, place),
-            step=self._steps.rows(batch.steps, place, jobs, claims),
-            phase=rows.phase_rows(batch.phases, place, jobs, lambda phase: self._launch(phase, jobs)),
-            event=rows.event_rows(batch.events, place, gpus),
+        fresh = self._steps.fresh(batch.steps, jobs, claims)
+        taken = Taken(
+            batch=batch,
+            place=place,
+            gpus=gpus,
+            jobs=jobs,
+            steps=tuple(record for record, _ in fresh),
+            step_launches=tuple(launch for _, launch in fresh),
+            phase_launches=tuple(self._launch(phase, jobs) for phase in batch.phases),
         )
         self._note_sessions(place, batch, jobs)
         self._note_leases(place, batch, gpus, jobs)
         self._note_remarks(place, batch, jobs)
-        return Resolved(rows=made, claims=claims)
+        return Resolved(taken=taken, claims=claims)
 
     def _job_numbers(self, place: Place, batch: Batch, gpus: Mapping[str, int | None]) -> dict[str, int]:
         """The number of every job that the batch names."""

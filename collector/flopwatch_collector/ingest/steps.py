@@ -1,4 +1,4 @@
-"""Step records of one batch as rows, each step of a launch taken once however many nodes report it."""
+"""Step records: each step of a launch is taken once, however many nodes report it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,6 @@ import numpy as np
 
 from flopwatch.wire import StepRecord
 from flopwatch_collector.ingest.launches import Launches
-from flopwatch_collector.ingest.place import Place
 from flopwatch_collector.ingest.spans import Spans
 from flopwatch_collector.model import SOURCE_KINDS, STEP_BASES, Columns
 
@@ -43,12 +42,11 @@ class Steps:
         ):
             self._spans(int(launch)).add(int(step) - int(covered) + 1, int(step))
 
-    def rows(
-        self, records: Sequence[StepRecord], place: Place, jobs: Mapping[str, int], claims: Claims
-    ) -> Columns:
-        """``STEP_COLUMNS`` of the records whose steps nobody has reported before."""
-        fresh: list[StepRecord] = []
-        launches: list[int] = []
+    def fresh(
+        self, records: Sequence[StepRecord], jobs: Mapping[str, int], claims: Claims
+    ) -> list[tuple[StepRecord, int]]:
+        """The records whose steps nobody has reported before, with their launches."""
+        found: list[tuple[StepRecord, int]] = []
         for record in records:
             source = SOURCE_KINDS.index(record.source)
             launch = self._launches.number(jobs[record.job], source, record.source_id, record.session)
@@ -57,9 +55,8 @@ class Steps:
             span = (record.step - record.steps_covered + 1, record.step)
             self._spans(launch).add(*span)
             claims.spans.append((launch, *span))
-            fresh.append(record)
-            launches.append(launch)
-        return _columns(fresh, launches, place, jobs) if fresh else {}
+            found.append((record, launch))
+        return found
 
     def give_back(self, claims: Claims) -> None:
         """Forget the steps of a batch that was not stored."""
@@ -70,18 +67,12 @@ class Steps:
         return self._taken.setdefault(launch, Spans())
 
 
-def _columns(
-    records: Sequence[StepRecord], launches: Sequence[int], place: Place, jobs: Mapping[str, int]
-) -> Columns:
-    ends = np.array([record.end_time_seconds for record in records]) + place.offset_seconds
+def step_columns(records: Sequence[StepRecord]) -> Columns:
+    """What the records themselves say, as columns of ``STEP_COLUMNS``."""
     read = attrgetter(*_MEASURES)
     measures = np.array([read(record) for record in records], dtype=np.float64).T
     return {
-        "ts": np.clip(ends, place.earliest_seconds, place.latest_seconds),
-        "job": np.array([jobs[record.job] for record in records], dtype=np.int64),
-        "node": np.full(len(records), place.node, dtype=np.int64),
         "source": np.array([SOURCE_KINDS.index(record.source) for record in records], dtype=np.int64),
-        "launch": np.array(launches, dtype=np.int64),
         "rank": np.array([-1 if record.rank is None else record.rank for record in records], dtype=np.int64),
         "step": np.array([record.step for record in records], dtype=np.int64),
         "steps_covered": np.array([record.steps_covered for record in records], dtype=np.int64),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.integration.collector.batches import NOW, MemoryControl, batch, device, sample, slurm, step
 
+from flopwatch import wire
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.decode import MalformedBatch
 from flopwatch_collector.ingest.directory import Directory
@@ -190,3 +191,32 @@ def test_a_state_that_was_handed_out_does_not_change(parts: Parts) -> None:
 
     assert len(state.nodes) == 1
     assert len(parts.directory.state().nodes) == 2
+
+
+class Poisoned:
+    """A directory that one node's batches break."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.simulated = False
+
+    def resolve(self, sent: wire.Batch, *times: float | None) -> object:
+        if sent.node == "poison":
+            raise ZeroDivisionError("no batch should do this")
+        return self._directory.resolve(sent, *times)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._directory, name)
+
+
+def test_a_batch_that_breaks_the_directory_fails_alone(parts: Parts) -> None:
+    ingest = Ingest(Poisoned(parts.directory), parts.control, parts.disk)  # type: ignore[arg-type]
+    ingest.gather_seconds = 0.2
+
+    futures = [ingest.accept_batch(batch(node, NOW)) for node in ("a", "poison", "b")]
+
+    assert not futures[0].result(timeout=10).duplicate
+    with pytest.raises(ZeroDivisionError):
+        futures[1].result(timeout=10)
+    assert not futures[2].result(timeout=10).duplicate
+    ingest.close()
