@@ -157,7 +157,8 @@ class Accounting:
         rows = self.ledger_rows(start, end, cluster=cluster, job=job)
         since = self.provisional_from_seconds
         provisional = since if since is not None and since < end else None
-        return classes.to_answer(rows, self._prices.price_per_gpu_hour, start, end, provisional)
+        rates = self._prices.rates(self._fleet.state().nodes)
+        return classes.to_answer(rows, rates, start, end, provisional)
 
     def days(self, now: float, n: int = 30, cluster: str | None = None) -> tuple[query.Day, ...]:
         """The last ``n`` local calendar days, oldest first, today last."""
@@ -170,11 +171,11 @@ class Accounting:
 
     def verdict(self, now: float, cluster: str | None = None) -> query.Verdict:
         """The fleet against its line over the last 90 days; the mean is of the last 30."""
+        state = self._fleet.state()
         return verdict(
             self.days(now, 90, cluster),
-            line_ratio=self._prices.line_ratio,
-            line_source=self._prices.line_source,
-            price=self._prices.price_per_gpu_hour,
+            line=self._prices.line,
+            price=self._prices.mean(state.nodes, state.gpus.values()),
         )
 
     def today_start(self, now: float) -> float:

@@ -20,7 +20,7 @@ from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.history import REACH_SECONDS
-from flopwatch_collector.bookkeeping.prices import Prices
+from flopwatch_collector.bookkeeping.prices import prices_of
 from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder, public_address
 from flopwatch_collector.ingest.accept import Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
@@ -269,13 +269,7 @@ def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
 
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:
-    costs = settings.costs
-    prices = Prices(
-        price_per_gpu_hour=costs.price_per_gpu_hour,
-        line_ratio=costs.breakeven_ratio,
-        line_source=costs.breakeven_source,
-    )
-    terms = Terms(time_zone=settings.collector.time_zone, prices=prices)
+    terms = Terms(time_zone=settings.collector.time_zone, prices=prices_of(settings.costs))
     return Accounting(kept.store, kept.control, directory, terms)
 
 

@@ -1,12 +1,11 @@
 """What a collector says of its fleet, read from its economy answer, for commands with a cost file of their own."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from flopwatch.answers.ledger import Day, VerdictCode
-from flopwatch_collector.compute.breakeven import verdict
+from flopwatch_collector.compute.breakeven import Line, verdict
 from flopwatch_collector.economics.case import WHOLE_SITE
 from flopwatch_collector.economics.demand import DurationCurve
 from flopwatch_collector.economics.efficiency import Measured
@@ -71,8 +70,7 @@ def known_from(answer: object) -> Known:
 
 def state_of(days: Sequence[Day], line: float | None) -> VerdictCode:
     """The sustained state of days against a line; None: one that is never reached."""
-    ratio = math.inf if line is None else line
-    return verdict(days, line_ratio=ratio, line_source="costs", price=None).code
+    return verdict(days, line=Line(ratio=line, source="costs")).code
 
 
 def _curve(entry: Mapping[str, Any]) -> DurationCurve:

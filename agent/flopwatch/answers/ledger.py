@@ -77,3 +77,5 @@ class Verdict:
     cost_at_mean: float | None
     """Money a billable GPU-hour costs at the 30-day mean: price of a capacity hour / mean."""
     cost_at_line: float | None
+    never: bool = False
+    """Owning pays at no utilisation; ``line_ratio`` is 1 then."""

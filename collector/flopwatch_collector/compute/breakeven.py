@@ -4,11 +4,20 @@ A mean alone never sets the state: it is entered after so many valid days at or 
 after so many below it by a margin.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flopwatch.query import Day, Verdict, VerdictCode
+from flopwatch.answers.ledger import Day, Verdict, VerdictCode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """The utilisation at which owning pays; ``ratio`` None: at none."""
+
+    ratio: float | None = 0.70
+    source: Literal["default", "costs"] = "default"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,13 +74,16 @@ def sustained(values: Sequence[float | None], rule: SustainedRule) -> Sustained:
 def verdict(
     days: Sequence[Day],
     *,
-    line_ratio: float,
-    line_source: Literal["default", "costs"],
-    price: float | None,
+    line: Line,
+    price: tuple[float | None, float | None] = (None, None),
     rule: SustainedRule | None = None,
 ) -> Verdict:
-    """The verdict over complete days, oldest first; a day still running is left out."""
-    used = replace(rule or SustainedRule(), line_ratio=line_ratio)
+    """The verdict over complete days, oldest first; a day still running is left out.
+
+    ``price``: of a GPU-hour of capacity, and what a busy one costs more.
+    """
+    line_ratio = 1.0 if line.ratio is None else line.ratio
+    used = replace(rule or SustainedRule(), line_ratio=math.inf if line.ratio is None else line_ratio)
     complete = [day for day in days if day.complete]
     values = [day.billable_ratio if day.valid else None for day in complete]
     known = [value for value in values if value is not None]
@@ -81,16 +93,25 @@ def verdict(
     return Verdict(
         code=_code(state, mean, used) if enough else "insufficient_data",
         line_ratio=line_ratio,
-        line_source=line_source,
+        line_source=line.source,
+        never=line.ratio is None,
         mean_30d_ratio=mean,
         valid_days=len(known),
-        days_above=sum(1 for value in known if value >= line_ratio),
+        days_above=sum(1 for value in known if value >= used.line_ratio),
         days_total=len(complete),
         sustained=enough and (state.above or state.down_run >= used.days_down),
         days_in_state=_days_in_state(state, used) if enough else used.days_up,
-        cost_at_mean=price / mean if price is not None and mean else None,
-        cost_at_line=price / line_ratio if price is not None else None,
+        cost_at_mean=_used_hour(price, mean),
+        cost_at_line=None if line.ratio is None else _used_hour(price, line.ratio),
     )
+
+
+def _used_hour(price: tuple[float | None, float | None], utilisation: float | None) -> float | None:
+    """What a billable GPU-hour costs at a utilisation."""
+    fixed, variable = price
+    if fixed is None or not utilisation:
+        return None
+    return fixed / utilisation + (variable or 0.0)
 
 
 def _mean(days: Sequence[Day]) -> float | None:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from flopwatch.query import Cause, MfuFigure, Severity
 from flopwatch_collector.compute.buckets import CODE
-from flopwatch_collector.compute.classes import HOUR_MILLISECONDS, by_bucket
+from flopwatch_collector.compute.classes import by_bucket
+from flopwatch_collector.compute.money import HOUR_MILLISECONDS
 from flopwatch_collector.model import Columns
 
 SHARE = 0.05

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flopwatch.query import LEDGER_CLASSES, WASTE_CLASSES, ClassAmount, Ledger, LedgerClass
+from flopwatch_collector.compute import money
 from flopwatch_collector.compute.buckets import (
     BUCKETS,
     CODE,
@@ -17,6 +18,8 @@ from flopwatch_collector.compute.buckets import (
     UNLEASED_BUCKETS,
     label,
 )
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.model import Columns
 
 Integers = npt.NDArray[np.int64]
@@ -31,12 +34,6 @@ _CLASS_INDEX = np.array([LEDGER_CLASSES.index(CLASS_OF[name]) for name in BUCKET
 _UNLEASED = np.array([name in UNLEASED_BUCKETS for name in BUCKETS])
 _HELD = np.array([name in HELD_BUCKETS for name in BUCKETS])
 _WASTE = np.array([CLASS_OF[name] in WASTE_CLASSES for name in BUCKETS])
-HOUR_MILLISECONDS = 3_600_000.0
-
-
-def money_of(gpu_milliseconds: int, price_per_gpu_hour: float | None) -> float | None:
-    """What GPU time costs; None without a price."""
-    return None if price_per_gpu_hour is None else gpu_milliseconds / HOUR_MILLISECONDS * price_per_gpu_hour
 
 
 def is_waste(rows: Columns) -> npt.NDArray[np.bool_]:
@@ -57,7 +54,7 @@ def is_billable(rows: Columns) -> npt.NDArray[np.bool_]:
 
 
 def to_answer(
-    rows: Columns, price: float | None, start: float, end: float, provisional_from: float | None
+    rows: Columns, rates: Rates, start: float, end: float, provisional_from: float | None
 ) -> Ledger:
     """The ledger of these rows, of ``start`` to ``end``; the classes add up to the capacity exactly."""
     time: Integers = rows["gpu_milliseconds"]
@@ -70,9 +67,9 @@ def to_answer(
         end_seconds=end,
         provisional_from_seconds=provisional_from,
         capacity_gpu_milliseconds=capacity,
-        classes=_classes(rows, price),
+        classes=_classes(rows, rates),
         waste_gpu_milliseconds=waste,
-        waste_money=money_of(waste, price),
+        waste_money=money.total(take(rows, is_waste(rows)), rates),
         billable_ratio=billable / capacity if capacity else None,
         billable_upper_ratio=(billable + unknown) / capacity if capacity else None,
         allocated_ratio=int(time[is_leased(rows)].sum()) / capacity if capacity else None,
@@ -80,8 +77,9 @@ def to_answer(
     )
 
 
-def _classes(rows: Columns, price: float | None) -> tuple[ClassAmount, ...]:
+def _classes(rows: Columns, rates: Rates) -> tuple[ClassAmount, ...]:
     pairs = by_bucket(rows)
+    costs = money.by_key(rows, rates, _CLASS_INDEX[rows["bucket"]], len(LEDGER_CLASSES))
     result = []
     for index, name in enumerate(LEDGER_CLASSES):
         own = {key: amount for key, amount in pairs.items() if _CLASS_INDEX[key[0]] == index}
@@ -90,7 +88,7 @@ def _classes(rows: Columns, price: float | None) -> tuple[ClassAmount, ...]:
             ClassAmount(
                 name=name,
                 gpu_milliseconds=total,
-                money=money_of(total, price),
+                money=costs[index],
                 buckets={label(*key): amount for key, amount in own.items()},
             )
         )

@@ -102,17 +102,21 @@ def fleet_ratio(rows: Columns) -> float | None:
     return mfu.wall_ratio(rows)
 
 
-def money_ratio(rows: Columns, price_per_gpu_hour: float | None) -> float | None:
-    """Fleet training MFU with every job's own weighted by what its leased GPU time cost; None without a price."""
-    if price_per_gpu_hour is None:
-        return None
+def money_ratio(rows: Columns, prices: Mapping[int, float]) -> float | None:
+    """Fleet training MFU with every job's own weighted by what its leased GPU time cost; None without a price.
+
+    ``prices``: of a GPU-hour, by job; a job without one does not count.
+    """
     parts = []
     for number in np.unique(rows["job"]):
+        price = prices.get(int(number))
+        if price is None:
+            continue
         known = (rows["job"] == number) & np.isfinite(rows["leased_peak_flop_seconds"])
         own = {name: values[known] for name, values in rows.items()}
         ratio = mfu.wall_ratio(own)
         if ratio is not None:
-            parts.append((ratio, float(np.nansum(own["gpu_seconds"])) / 3600.0 * price_per_gpu_hour))
+            parts.append((ratio, float(np.nansum(own["gpu_seconds"])) / 3600.0 * price))
     return weighted(parts)
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from flopwatch.query import LEDGER_CLASSES
+from flopwatch_collector.compute import money
 from flopwatch_collector.compute.buckets import BUCKETS, CODE, label
 from flopwatch_collector.compute.classes import by_bucket, by_class, is_billable, is_leased, is_waste
+from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.model import Columns
 
 SPLIT: Final = ("STRAGGLER", "THROTTLE", "EXPOSED_COMM")
@@ -52,6 +54,12 @@ def amounts(rows: Columns) -> Answer:
         "classes_gpu_seconds": {name: seconds(classes.get(name, 0)) for name in LEDGER_CLASSES},
         "waste_gpu_seconds": seconds(int(rows["gpu_milliseconds"][is_waste(rows)].sum())),
     }
+
+
+def money_by_bucket(rows: Columns, rates: Rates) -> dict[str, float | None]:
+    """Money by bucket, all 17; None where a node that has time in it has no price."""
+    places = np.array([NAMES.index("STEP" if name in SPLIT else name) for name in BUCKETS])
+    return dict(zip(NAMES, money.by_key(rows, rates, places[rows["bucket"]], len(NAMES)), strict=True))
 
 
 def grouped(rows: Columns, keys: npt.NDArray[np.int64], name_of: Callable[[int], str]) -> dict[str, Answer]:

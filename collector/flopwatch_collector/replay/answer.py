@@ -11,8 +11,9 @@ import numpy as np
 
 from flopwatch.answers.goodput import Goodput
 from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.bookkeeping.prices import prices_of
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS, distinct
-from flopwatch_collector.compute.classes import is_leased, money_of
+from flopwatch_collector.compute.classes import is_leased
 from flopwatch_collector.compute.days import day_of, day_start
 from flopwatch_collector.compute.doubts import Hardware, doubts
 from flopwatch_collector.compute.goodput import together
@@ -77,14 +78,13 @@ def answer_of(replayed: Replayed) -> Answer:
 
 
 def _ledger(replayed: Replayed, rows: Columns, known: Any) -> Answer:
-    state, price = replayed.state, replayed.settings.costs.price_per_gpu_hour
+    state = replayed.state
+    rates = prices_of(replayed.settings.costs).rates(state.nodes)
     made = amounts.amounts(rows)
     jobs = {0: "", **{number: job.job_id for number, job in state.jobs.items()}}
     return {
         **made,
-        "money": None
-        if price is None
-        else {name: money_of(round(amount * 1000), price) for name, amount in made["gpu_seconds"].items()},
+        "money": amounts.money_by_bucket(rows, rates) if rates.known else None,
         "currency": replayed.settings.costs.currency,
         "step_split_gpu_seconds": amounts.step_split(rows, known),
         "by_node": amounts.grouped(rows, rows["node"], lambda number: state.nodes[number].name),

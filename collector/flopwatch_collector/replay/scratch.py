@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from flopwatch_collector.accounting import Accounting, Terms
-from flopwatch_collector.bookkeeping.prices import Prices
+from flopwatch_collector.bookkeeping.prices import prices_of
 from flopwatch_collector.config import Settings
 from flopwatch_collector.ingest.accept import Accepted, Ingest
 from flopwatch_collector.ingest.decode import MalformedBatch
@@ -64,13 +64,7 @@ class Scratch(AbstractContextManager["Scratch"]):
             latest=self.store.latest_gpus,
             site_accelerators=settings.site_accelerators(),
         )
-        costs = settings.costs
-        prices = Prices(
-            price_per_gpu_hour=costs.price_per_gpu_hour,
-            line_ratio=costs.breakeven_ratio,
-            line_source=costs.breakeven_source,
-        )
-        self._terms = Terms(time_zone=settings.collector.time_zone, prices=prices)
+        self._terms = Terms(time_zone=settings.collector.time_zone, prices=prices_of(settings.costs))
         self.ingest = Ingest(self.directory, self.control, self.store, clock=lambda: self._received)
         self._parts.callback(self.ingest.close)
 

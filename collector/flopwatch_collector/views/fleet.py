@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from flopwatch.query import Day, Fleet, Ledger, Status, Tile, Verdict
 from flopwatch_collector.compute import days as calendar
-from flopwatch_collector.compute import rollup
+from flopwatch_collector.compute import money, rollup
 from flopwatch_collector.compute.breakeven import verdict
-from flopwatch_collector.compute.classes import HOUR_MILLISECONDS, is_waste, money_of, to_answer
+from flopwatch_collector.compute.classes import is_waste, to_answer
 from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.money import HOUR_MILLISECONDS
 from flopwatch_collector.model import Columns
 from flopwatch_collector.views import alerts, jobs, rollups, series
 from flopwatch_collector.views.present import JobNow, Present
@@ -68,7 +70,7 @@ def fleet_of(
         mfu=Tile(value=rollup.fleet_ratio(told), reference=target, spark=_spark(course.columns["mfu"])),
         mfu_coverage_ratio=rollup.coverage(recent),
         waste=_waste_tile(today, ledger, hourly),
-        waste_money=_money_tile(sources, today, ledger, hourly),
+        waste_money=_money_tile(sources, today, ledger),
         waste_money_per_day=_per_day(sources, today, moment.now),
         alerts_by_severity=alerts.by_severity(active),
         ledger_today=ledger,
@@ -77,7 +79,7 @@ def fleet_of(
         mfu_target_ratio=target,
         top_jobs=tuple(rows),
         alerts=active,
-        mfu_by_money_ratio=rollup.money_ratio(told, sources.price),
+        mfu_by_money_ratio=rollup.money_ratio(told, job_prices(sources, found)),
     )
 
 
@@ -100,7 +102,7 @@ def ledger_of(sources: Sources, today: Today, moment: Moment) -> Ledger:
     """Today's ledger, from which every figure of today follows."""
     since = sources.accounting.provisional_from_seconds
     provisional = max(since, today.start_seconds) if since is not None else None
-    return to_answer(today.rows, sources.price, today.start_seconds, moment.now, provisional)
+    return to_answer(today.rows, sources.rates(), today.start_seconds, moment.now, provisional)
 
 
 def _today(day: Day, ledger: Ledger) -> Day:
@@ -118,13 +120,24 @@ def _today(day: Day, ledger: Ledger) -> Day:
 
 def verdict_of(sources: Sources, past: tuple[Day, ...]) -> Verdict:
     """The fleet against its line over these days."""
-    costs = sources.settings.costs
-    return verdict(
-        past,
-        line_ratio=costs.breakeven_ratio,
-        line_source=costs.breakeven_source,
-        price=costs.price_per_gpu_hour,
-    )
+    state = sources.fleet.state()
+    price = sources.prices.mean(state.nodes, state.gpus.values())
+    return verdict(past, line=sources.line(), price=price)
+
+
+def job_prices(sources: Sources, found: Mapping[int, JobNow]) -> dict[int, float]:
+    """What an idle GPU-hour of each job costs, the mean over its nodes; jobs of nodes without a price have none."""
+    rates = sources.rates()
+    result = {}
+    for number, job in found.items():
+        prices = [
+            rates.by_node[part.node][0] if part.node in rates.by_node else rates.fixed_per_gpu_hour
+            for part in job.record.parts
+        ] or [rates.fixed_per_gpu_hour]
+        known = [price for price in prices if price is not None]
+        if len(known) == len(prices):
+            result[number] = sum(known) / len(known)
+    return result
 
 
 def most_wasteful(made: jobs.JobTables, found: Mapping[int, JobNow]) -> list[int]:
@@ -165,13 +178,21 @@ def _waste_tile(today: Today, ledger: Ledger, hourly: list[int]) -> Tile:
     )
 
 
-def _money_tile(sources: Sources, today: Today, ledger: Ledger, hourly: list[int]) -> Tile:
-    before = money_of(wasted(today.before), sources.price) if today.before["ts"].size else None
+def _money_tile(sources: Sources, today: Today, ledger: Ledger) -> Tile:
+    rates = sources.rates()
+    before = money.total(wasting(today.before), rates) if today.before["ts"].size else None
+    rows = wasting(today.rows)
+    hours = _hour_of(rows, today)
     return Tile(
         value=ledger.waste_money,
         reference=before,
-        spark=tuple(money_of(amount, sources.price) for amount in hourly),
+        spark=tuple(money.by_key(rows, rates, hours, _hours(today))),
     )
+
+
+def wasting(rows: Columns) -> Columns:
+    """The rows that are waste."""
+    return take(rows, is_waste(rows))
 
 
 def wasted(rows: Columns) -> int:
@@ -181,24 +202,33 @@ def wasted(rows: Columns) -> int:
 
 def _hourly_waste(today: Today) -> list[int]:
     """Wasted GPU milliseconds of every hour of today."""
-    if not today.rows["ts"].size:
-        return []
-    wasting = is_waste(today.rows)
-    rows = {name: today.rows[name][wasting] for name in ("ts", "gpu_milliseconds")}
-    hours = ((rows["ts"] - today.start_seconds) // 3_600.0).astype(np.int64)
-    count = int((today.rows["ts"].max() - today.start_seconds) // 3_600.0) + 1
-    totals = np.zeros(count, dtype=np.int64)
-    np.add.at(totals, hours, rows["gpu_milliseconds"])
+    rows = wasting(today.rows)
+    totals = np.zeros(_hours(today), dtype=np.int64)
+    np.add.at(totals, _hour_of(rows, today), rows["gpu_milliseconds"])
     return [int(total) for total in totals]
+
+
+def _hours(today: Today) -> int:
+    """Hours of today that have begun, by its rows."""
+    times = today.rows["ts"]
+    return int((times.max() - today.start_seconds) // 3_600.0) + 1 if times.size else 0
+
+
+def _hour_of(rows: Columns, today: Today) -> npt.NDArray[np.int64]:
+    hours: npt.NDArray[np.int64] = ((rows["ts"] - today.start_seconds) // 3_600.0).astype(np.int64)
+    return hours
 
 
 def _per_day(sources: Sources, today: Today, now: float) -> float | None:
     """What the waste of the last 24 hours cost; where less is known, at that rate for a day."""
-    if sources.price is None:
+    rates = sources.rates()
+    if not rates.known:
         return None
     first = min(
         (float(rows["ts"].min()) for rows in (today.rows, today.after) if rows["ts"].size), default=now
     )
     known_seconds = min(DAY_SECONDS, now - first)
-    amount = money_of(wasted(today.rows) + wasted(today.after), sources.price)
-    return None if amount is None or known_seconds <= 0 else amount * DAY_SECONDS / known_seconds
+    parts = [money.total(wasting(rows), rates) for rows in (today.rows, today.after)]
+    amounts = [part for part in parts if part is not None]
+    complete = len(amounts) == len(parts) and known_seconds > 0
+    return sum(amounts) * DAY_SECONDS / known_seconds if complete else None

@@ -24,7 +24,10 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
     rolled = sources.accounting.job_rollups(moment.start, moment.now, [number], hourly=moment.hourly)
     told = rollups.told_only(rolled, {number: job})
     made = jobs.JobTables(
-        rollups=rollups.by_job(told), ledger=jobs.ledger_by_job(ledger), nodes=signals_by_job(moment.state)
+        rollups=rollups.by_job(told),
+        ledger=jobs.ledger_by_job(ledger),
+        nodes=signals_by_job(moment.state),
+        waste_money=jobs.waste_money_by_job(sources, ledger),
     )
     timeline = sources.accounting.timeline(number, moment.start, moment.now, moment.now)
     active = alerts.of_job(sources.alerts.active(), record.job_id)
@@ -38,7 +41,7 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
         series=job_series(sources, moment, job, timeline, told),
         steps=steps_series(timeline, job.basis, moment),
         step_percentiles=step_percentiles(timeline, moment),
-        ledger=to_answer(ledger, sources.price, moment.start, moment.now, _provisional(sources, moment)),
+        ledger=to_answer(ledger, sources.rates(), moment.start, moment.now, _provisional(sources, moment)),
         sessions=sessions_of(record, timeline),
         nodes=nodes_of_job(moment.state, record, moment.now),
         marks=marks_of(sources, moment, record, timeline, (*active, *history)),

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from flopwatch.query import WASTE_CLASSES, Cause, JobRow, Jobs, JobState, Status
+from flopwatch_collector.compute import money
 from flopwatch_collector.compute.buckets import BUCKETS, REASONS, empty_rows
 from flopwatch_collector.compute.cause import NodeSignal, Signals, likely_cause
-from flopwatch_collector.compute.classes import by_class, is_waste, money_of
+from flopwatch_collector.compute.classes import by_class, is_waste
+from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import wall_ratio
 from flopwatch_collector.model import Columns
 from flopwatch_collector.views import evidence, rollups
@@ -25,6 +27,8 @@ class JobTables:
     rollups: Mapping[int, Columns]
     ledger: Mapping[int, Columns]
     nodes: Mapping[int, tuple[NodeSignal, ...]]
+    waste_money: Mapping[int, float | None]
+    """Of jobs that have any waste; ``None`` without a price."""
 
 
 def jobs_of(sources: Sources, present: Present, moment: Moment, status: Status) -> Jobs:
@@ -53,8 +57,19 @@ def tables(sources: Sources, moment: Moment, found: Mapping[int, JobNow], ledger
     rows = sources.accounting.job_rollups(moment.start, moment.now, hourly=moment.hourly)
     rows = rollups.told_only(rows, found)
     return JobTables(
-        rollups=rollups.by_job(rows), ledger=ledger_by_job(ledger), nodes=signals_by_job(moment.state)
+        rollups=rollups.by_job(rows),
+        ledger=ledger_by_job(ledger),
+        nodes=signals_by_job(moment.state),
+        waste_money=waste_money_by_job(sources, ledger),
     )
+
+
+def waste_money_by_job(sources: Sources, ledger: Columns) -> dict[int, float | None]:
+    """What the waste of every job cost that has any; None where a node of it has no price."""
+    rows = take(ledger, is_waste(ledger))
+    numbers, keys = np.unique(rows["job"], return_inverse=True)
+    costs = money.by_key(rows, sources.rates(), keys, numbers.size)
+    return dict(zip(numbers.tolist(), costs, strict=True))
 
 
 def ledger_by_job(ledger: Columns) -> dict[int, Columns]:
@@ -110,7 +125,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         last_step=last_step,
         last_step_seconds=last_step_seconds,
         waste_gpu_milliseconds=waste,
-        waste_money=money_of(waste, sources.price),
+        waste_money=made.waste_money.get(record.number, 0.0 if sources.rates().known else None),
         waste_by_class=classes,
         cause=_cause(job, wanted.ratio, ledger, made.nodes.get(record.number, ())),
         findings=len(record.findings) + len(evidence.doubts_of(job, newest)),

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from flopwatch.query import Range
 from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.bookkeeping.prices import Prices, prices_of
+from flopwatch_collector.compute.breakeven import Line
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
+from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.config import Settings
 from flopwatch_collector.model import Fleet, FleetState
 from flopwatch_collector.store.port import Store
@@ -26,9 +29,17 @@ class Sources:
     settings: Settings
 
     @property
-    def price(self) -> float | None:
-        """What a GPU-hour costs."""
-        return self.settings.costs.price_per_gpu_hour
+    def prices(self) -> Prices:
+        """What money and the line are made from."""
+        return prices_of(self.settings.costs)
+
+    def line(self) -> Line:
+        """The utilisation that the fleet is held against."""
+        return self.prices.line
+
+    def rates(self) -> Rates:
+        """What a GPU-hour costs, by node."""
+        return self.prices.rates(self.fleet.state().nodes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

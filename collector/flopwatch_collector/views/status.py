@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from flopwatch.query import ClusterInfo, Status
+from flopwatch_collector.bookkeeping.prices import prices_of
 from flopwatch_collector.config import Settings
 from flopwatch_collector.model import FleetState
 
@@ -18,6 +19,7 @@ def status_of(
 ) -> Status:
     """The frame at ``now``; ``progress`` is the share of older history that is filled in."""
     times = state.latest["ts"]
+    price, variable = prices_of(settings.costs).mean(state.nodes, state.gpus.values())
     return Status(
         version=_version(),
         now_seconds=now,
@@ -26,7 +28,8 @@ def status_of(
         simulated=state.simulated,
         time_zone=settings.collector.time_zone,
         currency=settings.costs.currency,
-        price_per_gpu_hour=settings.costs.price_per_gpu_hour,
+        price_per_gpu_hour=price,
+        variable_per_gpu_hour=variable,
         price_is_example=settings.costs.price_is_example,
         clusters=_clusters(state, now),
         history_progress_ratio=progress if progress is not None and progress < 1.0 else None,

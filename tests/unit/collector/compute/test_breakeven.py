@@ -3,7 +3,7 @@
 import pytest
 
 from flopwatch.query import Day
-from flopwatch_collector.compute.breakeven import Sustained, SustainedRule, after, verdict
+from flopwatch_collector.compute.breakeven import Line, Sustained, SustainedRule, after, verdict
 
 S1 = [*[0.72] * 13, 0.69, *[0.71] * 14]
 S2 = [*S1, *[0.64] * 6, 0.66, *[0.64] * 7]
@@ -68,16 +68,16 @@ def days(values):
     ],
 )
 def test_the_verdict_names_the_state(values, code, is_sustained, in_state):
-    found = verdict(days(values), line_ratio=0.7, line_source="default", price=None)
+    found = verdict(days(values), line=Line())
 
     assert (found.code, found.sustained, found.days_in_state) == (code, is_sustained, in_state)
 
 
 def test_money_is_the_price_of_a_capacity_hour_over_the_utilisation():
-    found = verdict(days([0.5] * 14), line_ratio=0.7, line_source="costs", price=2.8)
+    found = verdict(days([0.5] * 14), line=Line(source="costs"), price=(2.8, 0.1))
 
-    assert found.cost_at_mean == pytest.approx(5.6)
-    assert found.cost_at_line == pytest.approx(4.0)
+    assert found.cost_at_mean == pytest.approx(5.7)
+    assert found.cost_at_line == pytest.approx(4.1)
     assert (found.valid_days, found.days_above, found.days_total) == (14, 0, 14)
 
 
@@ -92,4 +92,11 @@ def test_a_day_still_running_is_left_out():
         valid=True,
     )
 
-    assert verdict(running, line_ratio=0.7, line_source="default", price=None).days_total == 14
+    assert verdict(running, line=Line()).days_total == 14
+
+
+def test_a_line_that_is_never_reached_has_every_day_below_it():
+    found = verdict(days([1.0] * 20), line=Line(ratio=None, source="costs"), price=(2.8, 0.1))
+
+    assert (found.code, found.never, found.line_ratio) == ("below_sustained", True, 1.0)
+    assert (found.days_above, found.cost_at_line) == (0, None)

@@ -270,9 +270,9 @@ def test_a_fleet_by_money_weighs_jobs_by_gpu_time_and_a_fleet_by_peak_by_what_th
     unmeasured = rolled(3, np.nan, np.nan, 7200)
     rows = {name: np.concatenate([one[name] for one in (fast, slow, unmeasured)]) for name in ROLLUP_COLUMNS}
 
-    assert money_ratio(rows, 2.0) == pytest.approx((0.4 * 1 + 0.2 * 3) / 4)
+    assert money_ratio(rows, {1: 2.0, 2: 2.0, 3: 2.0}) == pytest.approx((0.4 * 1 + 0.2 * 3) / 4)
     assert fleet_ratio(rows) == pytest.approx((0.4 * PEAK + 0.2 * 3 * A100_PEAK) / (PEAK + 3 * A100_PEAK))
-    assert money_ratio(rows, None) is None
+    assert money_ratio(rows, {}) is None
 
 
 def test_rows_of_an_older_release_lack_nothing_but_are_unknown_where_it_knew_nothing():
