@@ -28,6 +28,7 @@ from flopwatch_collector.compute.rollup import ROLLUP_COLUMNS, empty_rollup
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, Fleet, FleetState
 from flopwatch_collector.store.port import Control, Store
+from flopwatch_collector.store.sharing import Reserved
 
 HORIZON_SECONDS = 660.0
 """Younger time is provisional: the longest usual hang threshold, which exceeds the idle grace, and a minute."""
@@ -36,6 +37,8 @@ FILL_SECONDS = 6.0
 LEAST_FILL_SECONDS = 1.0
 """So long it fills in history, though all else took longer."""
 FIGURE_LOOKBACK_SECONDS = 21_600.0
+FOLLOW_SECONDS = 30.0
+"""A collector that only follows reads this often what the one on duty has written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,13 +63,16 @@ class Accounting:
         self._stopping = threading.Event()
         self._zone = ZoneInfo(terms.time_zone)
         self._prices = terms.prices
-        self._windows = Windows(store, control)
+        self._store = store
+        self._memory = Reserved(control)
+        self._windows = Windows(store, self._memory)
         self._history = History(store, control, self._zone, terms.timer)
         self._history.begin_with(terms.since_seconds)
         self._lock = threading.Lock()
         self._ticking = threading.Lock()
         self._now = 0.0
         self._edge = 0.0
+        self._followed = -FOLLOW_SECONDS
         self._provisional = Computed.nothing()
         self._figures: dict[int, query.MfuFigure] = {}
 
@@ -75,8 +81,27 @@ class Accounting:
         with self._ticking:
             self._tick(self._fleet.state(), now)
 
+    def take_over(self) -> None:
+        """From now on this collector writes what becomes final: start from what the others have written."""
+        with self._ticking:
+            self._memory.on_duty = True
+            self._windows = Windows(self._store, self._memory)
+            self._history.take_over()
+
+    def follow(self, now: float) -> None:
+        """Bring everything up to ``now`` while another collector writes what becomes final."""
+        with self._ticking:
+            edge = _edge(now) - WINDOW_SECONDS  # the window that became final last may not be written yet
+            if self._memory.on_duty or self._timer() - self._followed >= FOLLOW_SECONDS:
+                self._memory.on_duty = False
+                self._windows = Windows(self._store, self._memory)
+                self._history.follow(now, edge)
+                self._followed = self._timer()
+            self._provide(self._fleet.state(), now, edge)
+            self._windows.newly_late(edge)
+
     def _tick(self, state: FleetState, now: float) -> None:
-        edge = float((now - HORIZON_SECONDS) // WINDOW_SECONDS * WINDOW_SECONDS)
+        edge = _edge(now)
 
         def compute(start: float, end: float) -> Computed:
             return self._windows.compute(state, start, end, now)
@@ -84,17 +109,23 @@ class Accounting:
         started = self._timer()
         self._history.note_capacity(min((gpu.from_seconds for gpu in state.gpus.values()), default=None))
         self._history.advance(now, edge, compute)
+        self._provide(state, now, edge)
+        for start, end in self._windows.newly_late(edge):
+            self._history.mark(start, end)
+        until = max(started + FILL_SECONDS, self._timer() + LEAST_FILL_SECONDS)
+        self._history.fill(now, edge, compute, lambda: self._timer() < until and not self._stopping.is_set())
+
+    def _provide(self, state: FleetState, now: float, edge: float) -> None:
+        """Compute what is still provisional, for readers."""
         begin = self._history.begin_seconds(now)
-        provisional = Computed.nothing() if begin is None else compute(max(edge, begin), now)
+        provisional = Computed.nothing()
+        if begin is not None:
+            provisional = self._windows.compute(state, max(edge, begin), now, now)
         figures = self._make_figures(provisional)
         with self._lock:
             self._now, self._edge = now, edge
             self._provisional = provisional
             self._figures = figures
-        for start, end in self._windows.newly_late(edge):
-            self._history.mark(start, end)
-        until = max(started + FILL_SECONDS, self._timer() + LEAST_FILL_SECONDS)
-        self._history.fill(now, edge, compute, lambda: self._timer() < until and not self._stopping.is_set())
 
     def stop(self) -> None:
         """Have a tick that runs end soon: what it has not computed, a later one will."""
@@ -256,3 +287,8 @@ class Accounting:
             for number, basis in computed.bases.items()
             if number in computed.timelines
         }
+
+
+def _edge(now: float) -> float:
+    """From when on time is provisional."""
+    return float((now - HORIZON_SECONDS) // WINDOW_SECONDS * WINDOW_SECONDS)

@@ -88,6 +88,10 @@ class Closing:
             yield start, end
             start = end
 
+    def read(self) -> None:
+        """Know what is written already."""
+        self._known()
+
     def _known(self) -> dict[RollupKind, set[float]]:
         """Starts of what is written and right, by kind."""
         if self._closed is None:

@@ -6,7 +6,7 @@ from flopwatch_collector.compute.layout import take
 from flopwatch_collector.model import EVENT_COLUMNS, Columns
 from flopwatch_collector.store.port import Store
 
-DECLARING = ("drain", "maintenance", "spare", "health", "xid")
+DECLARING = ("drain", "maintenance", "spare", "health", "stranded", "xid")
 """Of GPUs and nodes; an XID also says whose loss an interruption is."""
 AGAIN_SECONDS = 3600.0
 """Events younger than this are read at every tick, older ones once in that time."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from flopwatch_collector.bookkeeping.arrivals import Arrivals
 from flopwatch_collector.bookkeeping.closing import Closing
-from flopwatch_collector.bookkeeping.late import LateHours
+from flopwatch_collector.bookkeeping.late import wrong_hours
 from flopwatch_collector.bookkeeping.window import Computed
 from flopwatch_collector.compute.buckets import LEDGER_COLUMNS, WINDOW_SECONDS, empty_rows
 from flopwatch_collector.compute.layout import take
@@ -47,12 +47,14 @@ class History:
         self, store: Store, control: Control, zone: ZoneInfo, timer: Callable[[], float] = time.monotonic
     ) -> None:
         self._store = store
+        self._control = control
+        self._zone = zone
         self._timer = timer
         self._capacity_since: float | None = None
         self._since: float | None = None
         self._closing = Closing(store, control, zone)
         self._lock = threading.RLock()
-        self._late = LateHours(control)
+        self._late = wrong_hours(control)
         self._arrivals = Arrivals(timer)
         self._done: set[int] | None = None
         self._begin: float | None = None
@@ -81,6 +83,24 @@ class History:
     def note_capacity(self, since: float | None) -> None:
         """There have been GPUs since then, though perhaps none was ever sampled."""
         self._capacity_since = since
+
+    def follow(self, now: float, edge: float) -> None:
+        """Know which windows another collector has computed meanwhile, without computing any."""
+        self.take_over()
+        begin = self.begin_seconds(now)
+        if begin is not None and edge > begin:
+            self._count(begin, edge)
+
+    def take_over(self) -> None:
+        """Forget what was read of the store: another collector has written it since."""
+        closing = Closing(self._store, self._control, self._zone)
+        closing.read()
+        with self._lock:
+            self._done = None
+            self._cache.clear()
+            self._closing = closing
+            self._puts += 1
+            self._filled += 1
 
     def advance(self, now: float, edge: float, compute: Compute) -> None:
         """Compute the windows that have just become final, so that nothing lies between them and what is younger."""

@@ -8,10 +8,11 @@ import numpy as np
 from flopwatch.answers.goodput import Liability
 from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.bookkeeping.memo import Memos
-from flopwatch_collector.compute import hang, progress
+from flopwatch_collector.compute import demand, hang, progress
 from flopwatch_collector.compute.buckets import empty_rows
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.gpu_state import STALE_INTERVALS, STATE_SAMPLES
+from flopwatch_collector.compute.holds import lease_end
 from flopwatch_collector.compute.inputs import JobWork, LedgerInputs, LedgerPolicy
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.ledger import account, liable_of, run_until, silences_within, silent_gpus
@@ -102,6 +103,7 @@ class Windows:
             timelines=lines,
             samples=samples,
             events=self._declarations.before(end, now),
+            queues=self._queues(start, end),
             newest_seconds=_newest(state),
             work={
                 job: JobWork(
@@ -112,6 +114,11 @@ class Windows:
             policy=self._policy,
         )
         return self._with_evidence(inputs, span, read), bases
+
+    def _queues(self, start: float, end: float) -> Columns:
+        """Queue snapshots of a stretch, and of so long before it that they may still hold; nothing without any."""
+        rows = self._store.events(start - demand.STALE_SECONDS, end, (demand.QUEUE_EVENT,))
+        return rows if rows["ts"].size else {}
 
     def _with_evidence(
         self, inputs: LedgerInputs, span: tuple[float, float], read: tuple[float, float]
@@ -250,10 +257,8 @@ def _newest(state: FleetState) -> dict[int, float]:
 
 
 def _overlaps(lease: LeaseRecord, state: FleetState, span: tuple[float, float]) -> bool:
-    """Whether a lease is of the span; an open one ends with its job."""
-    end, job = lease.end_seconds, state.jobs.get(lease.job)
-    if end is None and job is not None and job.end_seconds is not None:
-        end = max(job.end_seconds, lease.start_seconds)
+    """Whether a lease is of the span."""
+    end = lease_end(lease, state.jobs.get(lease.job))
     return lease.start_seconds < span[1] and (end is None or end > span[0])
 
 

@@ -7,16 +7,17 @@ import numpy as np
 
 from flopwatch_collector.model import Columns, Gpu
 
-State = Literal["maintenance", "faulty", "spare"]
+State = Literal["maintenance", "faulty", "spare", "stranded"]
+"""``stranded``: the scheduler cannot give out a GPU because the CPU or memory beside it is taken."""
 Interval = tuple[int, int, int]
 """(GPU, start, end), milliseconds."""
 _BEGINS: Mapping[tuple[str, str], State] = {
     ("maintenance", "begin"): "maintenance", ("spare", "begin"): "spare", ("health", "faulty"): "faulty",
-    ("drain", "begin"): "faulty",
+    ("drain", "begin"): "faulty", ("stranded", "begin"): "stranded",
 }  # fmt: skip
 _ENDS: Mapping[tuple[str, str], State] = {
     ("maintenance", "end"): "maintenance", ("spare", "end"): "spare", ("health", "ok"): "faulty",
-    ("drain", "end"): "faulty",
+    ("drain", "end"): "faulty", ("stranded", "end"): "stranded",
 }  # fmt: skip
 BROKEN = frozenset({"lost", "reset_required"})
 """States of a GPU that answer for themselves: it is out of order."""
@@ -32,7 +33,9 @@ def declared(
     by_node: dict[int, list[int]] = {}
     for gpu in gpus.values():
         by_node.setdefault(gpu.node, []).append(gpu.number)
-    marks: dict[State, dict[int, list[tuple[int, int]]]] = {"maintenance": {}, "faulty": {}, "spare": {}}
+    marks: dict[State, dict[int, list[tuple[int, int]]]] = {
+        "maintenance": {}, "faulty": {}, "spare": {}, "stranded": {},
+    }  # fmt: skip
     for row in np.argsort(events["ts"], kind="stable"):
         key = (str(events["kind"][row]), str(events["value"][row]))
         state, step = _BEGINS.get(key), 1

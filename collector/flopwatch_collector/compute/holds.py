@@ -12,6 +12,8 @@ from flopwatch_collector.model import Columns, JobRecord, LeaseRecord
 
 FROM_USE = frozenset({"process", "registration"})
 """Leases that follow from use: where a scheduler tells its own, they do not count."""
+GONE = "gone"
+"""Exit reason of a job that its nodes no longer name, and that nobody saw end."""
 
 
 def holds_of(inputs: LedgerInputs, span: tuple[int, int]) -> list[Hold]:
@@ -55,11 +57,21 @@ def _members_by_lease(inputs: LedgerInputs) -> dict[str, set[int]]:
     return {lease_id: members[group] for lease_id, group in group_of.items()}
 
 
+def lease_end(lease: LeaseRecord, job: JobRecord | None) -> float | None:
+    """When the lease ended; an open one ends with its job. None while it lasts.
+
+    That nodes no longer name the job ends no lease that a scheduler told: it holds the GPUs until it says otherwise.
+    """
+    if lease.end_seconds is not None or job is None or job.end_seconds is None:
+        return lease.end_seconds
+    if job.exit_reason == GONE and lease.source not in FROM_USE:
+        return None
+    return max(job.end_seconds, lease.start_seconds)
+
+
 def lease_span(lease: LeaseRecord, job: JobRecord | None, span: tuple[int, int]) -> tuple[int, int]:
-    """The lease's time within the span, milliseconds; an open one ends with its job."""
-    end = lease.end_seconds
-    if end is None and job is not None and job.end_seconds is not None:
-        end = max(job.end_seconds, lease.start_seconds)
+    """The lease's time within the span, milliseconds."""
+    end = lease_end(lease, job)
     start = max(span[0], round(lease.start_seconds * 1000.0))
     return start, span[1] if end is None else min(span[1], round(end * 1000.0))
 

@@ -54,6 +54,8 @@ class LedgerInputs:
     events: Columns
     """Of the whole past: windows of maintenance, spares and health are open until they end."""
     evidence: Columns = field(default_factory=dict)
+    queues: Columns = field(default_factory=dict)
+    """Queue snapshots of the stretch and the hour before it, as event rows."""
     work: Mapping[int, JobWork] = field(default_factory=dict)
     newest_seconds: Mapping[int, float] = field(default_factory=dict)
     """Time of each GPU's newest sample at all; where it is missing, that of its newest one in ``samples``."""

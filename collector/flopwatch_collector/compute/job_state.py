@@ -219,10 +219,17 @@ def _base(timeline: JobTimeline, end: float, liable: Liable) -> list[_Layer]:
     for index, (session, until) in enumerate(session_ends(timeline, end)):
         recovery = kind_of("RECOVERY", _whose(liable, session.number))
         if index + 1 < len(sessions):
-            layers.append(_one(until, _first_step(timeline, sessions[index + 1], end), recovery))
+            since = until if session.end_seconds is not None else _last_sign(timeline, session, until)
+            layers.append(_one(since, _first_step(timeline, sessions[index + 1], end), recovery))
         elif session.failed:
             layers.append(_one(until, end, recovery))
     return layers
+
+
+def _last_sign(timeline: JobTimeline, session: Session, until: float) -> float:
+    """Where nobody told when a session ended: its last progress; ``until`` when it made none."""
+    _, ends, _ = _progress_of(timeline, session, until)
+    return float(ends.max()) if ends.size else until
 
 
 def _pending(timeline: JobTimeline, end: float) -> list[_Layer]:
@@ -287,7 +294,7 @@ def _lost_layers(timeline: JobTimeline, end: float, silent: set[float], liable: 
         if index + 1 == len(pairs) and not session.failed:
             continue
         _, ends, _ = _progress_of(timeline, session, until)
-        killed = session.failed or session.exit_reason is None
+        killed = session.end_seconds is not None and (session.failed or session.exit_reason is None)
         if ends.size and killed and float(ends.max()) not in silent:
             layers.append(_one(float(ends.max()), until, kind_of("LOST", _whose(liable, session.number))))
     return layers

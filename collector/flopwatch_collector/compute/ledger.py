@@ -20,6 +20,7 @@ from flopwatch_collector.compute.buckets import (
     empty_rows,
 )
 from flopwatch_collector.compute.declared import BROKEN, declared
+from flopwatch_collector.compute.free import free_rows
 from flopwatch_collector.compute.gpu_state import NO, UNKNOWN, YES, gpu_runs
 from flopwatch_collector.compute.holds import holds_of, members_of
 from flopwatch_collector.compute.inputs import JobWork, LedgerInputs
@@ -39,6 +40,7 @@ from flopwatch_collector.model import Columns
 
 Integers = npt.NDArray[np.int64]
 STEP = kind_of("STEP")
+FREE = kind_of("FREE", "unspecified")
 
 
 class LedgerError(Exception):
@@ -88,9 +90,10 @@ def _account(
     plain = ~found.run
     window = found.start // WINDOW_MILLISECONDS
     node = table.node[found.track]
-    parts = [
-        _stack([*(each[plain] for each in (window, node, job, kind, found.amount)), np.zeros(plain.sum())])
-    ]
+    free = plain & (kind == FREE) if inputs.queues else np.zeros(plain.size, dtype=np.bool_)
+    told = plain & ~free
+    parts = [_stack([*(each[told] for each in (window, node, job, kind, found.amount)), np.zeros(told.sum())])]
+    parts += [_stack(columns) for columns in free_rows(inputs, table, found, free)]
     parts += _runs_rows(inputs, found, node)
     return _summed(np.concatenate(parts, axis=1))
 
@@ -133,8 +136,9 @@ def _kinds(found: Segments) -> tuple[Integers, Integers]:
         (dark, kind_of("UNKNOWN")),
         (found.declared["spare"], kind_of("SPARE")),
         (present, kind_of("FREE", "stale_process")),
+        (found.declared["stranded"], kind_of("FREE", "stranded")),
     )
-    kind = np.select([rule for rule, _ in rules], [code for _, code in rules], kind_of("FREE", "unspecified"))
+    kind = np.select([rule for rule, _ in rules], [code for _, code in rules], FREE)
     opaque = kind == kind_of("BUSY_OPAQUE", "unleased")
     return kind.astype(np.int64), np.where(opaque, found.seen_job, found.job)
 

@@ -35,7 +35,8 @@ class Problem:
 class Entry:
     """Where a batch lies in the scratch copy; the order is that of time."""
 
-    sampled_at_seconds: float
+    time_seconds: float
+    """When it was sampled, on the recorder's clock."""
     node: str
     spool: str
     sequence: int
@@ -146,7 +147,14 @@ def _take(recording: Recording, out: BinaryIO, line: bytes, where: tuple[str, in
     told = (envelope.sent_at_seconds, envelope.received_at_seconds)
     place = (out.tell(), len(line))
     recording.entries.append(
-        Entry(batch.sampled_at_seconds, batch.node, batch.spool, batch.sequence, *place, *told)
+        Entry(
+            batch.sampled_at_seconds + _offset(envelope),
+            batch.node,
+            batch.spool,
+            batch.sequence,
+            *place,
+            *told,
+        )
     )
     out.write(line)
     recording.simulated = recording.simulated or batch.simulated

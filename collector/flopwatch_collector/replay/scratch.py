@@ -77,7 +77,7 @@ class Scratch(AbstractContextManager["Scratch"]):
         """Take all batches that were sampled up to ``now``, in order of time; what is refused is set aside."""
         fed = Fed()
         waiting: deque[tuple[Entry, Future[Accepted]]] = deque()
-        entries = [entry for entry in recording.ordered() if entry.sampled_at_seconds <= self.now]
+        entries = [entry for entry in recording.ordered() if entry.time_seconds <= self.now]
         for number, (entry, batch) in enumerate(
             zip(entries, recording.batches(entries), strict=True), start=1
         ):
