@@ -1,6 +1,6 @@
 """Capacity: which GPU is in which slot of which node, and since when."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from flopwatch.wire import GpuDevice, NodeFacts
@@ -25,6 +25,17 @@ class Slots:
         for gpu in sorted(table.records.values(), key=lambda gpu: gpu.from_seconds):
             self._index(gpu)
 
+    def learn(self, gpus: Mapping[int, Gpu]) -> None:
+        """Take over what another collector saved."""
+        known = set(self._table.records)
+        self._table.learn(gpus)
+        for number in sorted(gpus):
+            gpu = gpus[number]
+            if number not in known:
+                self._index(gpu)
+            elif number not in (numbers := self._by_slot.setdefault((gpu.node, gpu.slot), [])):
+                numbers.append(number)
+
     def inventory(self, place: Place, devices: tuple[GpuDevice, ...]) -> None:
         """Take a node's whole inventory: new tenures begin, replaced ones end, missing GPUs are lost."""
         parents = {device.mig_parent_uuid for device in devices}
@@ -34,10 +45,15 @@ class Slots:
             for number in self._open_in(place.node, slot):
                 gpu = self._table.records[number]
                 if gpu.uuid not in uuids and place.time_seconds > gpu.from_seconds:
-                    self._put(replace(gpu, to_seconds=place.time_seconds))
+                    self._put(replace(gpu, to_seconds=self._replaced(place, gpu)))
         for device in present:
             self._report(place, device)
         self._mark_lost(place, uuids)
+
+    def _replaced(self, place: Place, gpu: Gpu) -> float:
+        """When another card took the GPU's slot: with the first sample after the GPU's own last one."""
+        last = max(self._active.get(gpu.number, gpu.from_seconds), gpu.from_seconds)
+        return max(last, min(place.first_seconds, place.time_seconds))
 
     def expected(self, place: Place, facts: NodeFacts) -> None:
         """Count slots that the kernel lists and nothing reports: capacity that is there and unknown."""
