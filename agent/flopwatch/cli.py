@@ -26,7 +26,9 @@ COMMANDS = {
     ),
     "agent": Command("flopwatch_agent.__main__", "the agent of a training node"),
     "collector": Command("flopwatch_deploy.collector", "the collector, with its dashboard", True),
-    "dashboard": Command("flopwatch_dashboard.__main__", "the dashboard as its own process", True),
+    "dashboard": Command(
+        "flopwatch_deploy.dashboard", "the dashboard as its own process, over a collector or Prometheus", True
+    ),
     "doctor": Command("flopwatch_agent.doctor", "what can be read on this node, what cannot, and why"),
     "logs": Command("flopwatch_agent.log_check", "logs check FILE: what the log reader makes of a file"),
     "mfu": Command("flopwatch.calculator", "MFU from model, GPU, batch and step time, with its arithmetic"),

@@ -6,19 +6,25 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
+from flopwatch.query import Query
 from flopwatch.settings import SettingError, default_file, load
 from flopwatch_dashboard.client import HttpQuery
 from flopwatch_dashboard.config import DashboardSettings, settings_from
-from flopwatch_dashboard.standalone import application
+from flopwatch_dashboard.standalone import application, application_of
 
 log = logging.getLogger(__name__)
 
 
-def main(argv: list[str] | None = None) -> int:
+Other = Callable[[DashboardSettings], Query | None]
+"""Another source of data than a collector, where the settings name one."""
+
+
+def main(argv: list[str] | None = None, other: Other = lambda _: None) -> int:
     """Serve until a signal ends it.
 
     Raises:
@@ -32,11 +38,15 @@ def main(argv: list[str] | None = None) -> int:
             "a loopback address, or --insecure (the dashboard has no login of its own: put a proxy before it)"
         )
         raise SettingError("dashboard.host", settings.host, allowed)
-    api = application(HttpQuery(settings.collector_url, settings.bearer(), settings.timeout_seconds))
+    query = other(settings)
+    if query is None:
+        asked = settings.collector_url
+        api = application(HttpQuery(asked, settings.bearer(), settings.timeout_seconds))
+    else:
+        asked = settings.prometheus_url or ""
+        api = application_of(query)
     with _listen(settings) as listener:
-        log.info(
-            "dashboard on http://%s:%d/ui/, asking %s", settings.host, settings.port, settings.collector_url
-        )
+        log.info("dashboard on http://%s:%d/ui/, asking %s", settings.host, settings.port, asked)
         uvicorn.Server(uvicorn.Config(api, log_level="warning")).run(sockets=[listener])
     return 0
 
@@ -49,6 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", help="address to listen on (dashboard.host)")
     parser.add_argument("--port", type=int, help="port to listen on (dashboard.port)")
     parser.add_argument("--collector-url", help="the collector that is asked (dashboard.collector_url)")
+    parser.add_argument(
+        "--prometheus",
+        dest="prometheus_url",
+        metavar="URL",
+        help="a Prometheus, VictoriaMetrics, Mimir or Thanos that is asked instead (dashboard.prometheus_url)",
+    )
     parser.add_argument("--insecure", action="store_true", help="allow an address beyond loopback")
     return parser
 
@@ -57,7 +73,7 @@ def _settings(arguments: argparse.Namespace) -> DashboardSettings:
     settings = settings_from(load(arguments.config or default_file(os.environ)), os.environ)
     given = {
         name: value
-        for name in ("host", "port", "collector_url")
+        for name in ("host", "port", "collector_url", "prometheus_url")
         if (value := getattr(arguments, name)) is not None
     }
     return dataclasses.replace(settings, **given)

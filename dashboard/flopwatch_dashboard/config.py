@@ -1,6 +1,8 @@
 """Every setting of the dashboard as its own process: table ``[dashboard]``, overridden by ``FLOPWATCH_DASHBOARD_…``."""
 
 import ipaddress
+import re
+import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from flopwatch.settings import SettingError, section
+
+LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +35,21 @@ class DashboardSettings:
     timeout_seconds: float = 10.0
     """How long an answer of the collector is waited for."""
 
+    prometheus_url: str | None = None
+    """A Prometheus, VictoriaMetrics, Mimir or Thanos that is asked instead of a collector."""
+    prometheus_token_file: Path | None = None
+    """File that holds the bearer token to use there."""
+    prometheus_username: str | None = None
+    prometheus_password_file: Path | None = None
+    prometheus_ca_file: Path | None = None
+    """Authorities that its certificate is checked against; default: the system's."""
+    prometheus_headers: dict[str, str] = field(default_factory=dict, repr=False)
+    """Such as the tenant: ``{ "X-Scope-OrgID" = "training" }``."""
+    prometheus_cluster_label: str = "cluster"
+    """The label of its series that names a cluster."""
+    time_zone: str = "UTC"
+    """Of a dashboard over Prometheus; a collector says its own."""
+
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65_535:
             raise SettingError("dashboard.port", self.port, "1 to 65535")
@@ -41,6 +60,12 @@ class DashboardSettings:
                 "dashboard.token_file", str(self.token_file), "absent when dashboard.token is given"
             )
         _check_url(self.collector_url)
+        if not LABEL_NAME.fullmatch(self.prometheus_cluster_label):
+            raise SettingError(
+                "dashboard.prometheus_cluster_label", self.prometheus_cluster_label, "a label's name"
+            )
+        if self.time_zone not in zoneinfo.available_timezones():
+            raise SettingError("dashboard.time_zone", self.time_zone, "an IANA zone such as Europe/Berlin")
 
     @property
     def loopback(self) -> bool:

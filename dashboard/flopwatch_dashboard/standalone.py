@@ -1,20 +1,17 @@
-"""The dashboard as its own process: it asks a collector over HTTP and hands its CSV on."""
+"""The dashboard as its own process: it asks a collector over HTTP and hands its CSV on, or asks another source."""
 
 from typing import Literal
 
 from fastapi import FastAPI, Request, Response
 
+from flopwatch.query import Query
 from flopwatch_dashboard.app import mount
 from flopwatch_dashboard.client import CollectorUnavailable, HttpQuery
 
 
 def application(query: HttpQuery) -> FastAPI:
     """An application with the dashboard, its health, and the CSV downloads of the collector."""
-    api = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-
-    @api.get("/healthz")
-    async def healthz() -> dict[str, bool]:
-        return {"ok": True}
+    api = _bare()
 
     # Not a coroutine: it waits for the collector, so it belongs in a thread.
     @api.get("/api/v1/export/{name}.csv")
@@ -28,4 +25,27 @@ def application(query: HttpQuery) -> FastAPI:
         return Response(body, media_type=kind, headers=disposition)
 
     mount(api, query)
+    return api
+
+
+def application_of(query: Query) -> FastAPI:
+    """The same over another source of data, which has no CSV to hand on."""
+    api = _bare()
+
+    @api.get("/api/v1/export/{name}.csv")
+    async def export(name: str) -> Response:
+        words = f"{name}.csv is not available from this source of data: only a collector has it\n"
+        return Response(words, status_code=404, media_type="text/plain")
+
+    mount(api, query)
+    return api
+
+
+def _bare() -> FastAPI:
+    api = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @api.get("/healthz")
+    async def healthz() -> dict[str, bool]:
+        return {"ok": True}
+
     return api

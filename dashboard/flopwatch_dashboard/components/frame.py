@@ -167,7 +167,15 @@ def live(status: Status, view: View) -> str:
 
 
 def notice(status: Status, view: View) -> list[Component]:
-    """The progress line while older history is filled in."""
+    """What the source of the data cannot answer, and the progress while older history is filled in."""
+    told: list[Component] = []
+    if status.unavailable:
+        what = ", ".join(view.code("unavailable", code) for code in status.unavailable)
+        told = [parts.icon("info"), html.Span(view.t("unavailable.title", what=what))]
+    return [*told, *_progress(status, view)]
+
+
+def _progress(status: Status, view: View) -> list[Component]:
     ratio = status.history_progress_ratio
     if ratio is None or ratio >= 1:
         return []

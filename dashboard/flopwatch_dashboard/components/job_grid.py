@@ -157,7 +157,9 @@ def _mfu(job: JobRow, view: View) -> dict[str, Any]:
 
 def _waste(job: JobRow, status: Status, view: View) -> dict[str, Any]:
     return {
-        "waste": _rounded(job.waste_gpu_milliseconds / 3_600_000, 1),
+        "waste": None
+        if "ledger" in status.unavailable
+        else _rounded(job.waste_gpu_milliseconds / 3_600_000, 1),
         "money": _rounded(job.waste_money, 0),
         "money_text": wording.money(job.waste_money, status.currency),
         "cause": phrases.cause(job.cause, view),

@@ -108,7 +108,9 @@ def _waste(job: Job, view: View) -> Component:
     priced = status.price_per_gpu_hour is not None
     text = TileText(
         title=view.t("job.waste"),
-        value=wording.hours(ledger.waste_gpu_milliseconds),
+        value=wording.UNKNOWN
+        if "ledger" in status.unavailable
+        else wording.hours(ledger.waste_gpu_milliseconds),
         unit=view.t("unit.gpu_hours"),
         hint=view.t("tile.waste_hint"),
         left=view.t("tile.waste_share", share=wording.percent(share, 0), capacity=wording.hours(capacity)),

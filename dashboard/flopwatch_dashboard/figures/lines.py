@@ -31,6 +31,7 @@ ACTIVITY = (
     ("kernel_active", "kernel", 1.3, False),
     ("tensor_active", "tensor", 1.3, False),
     ("mfu", "mfu", 2.2, True),
+    ("hardware", "second", 1.6, False),
 )
 
 

@@ -2,9 +2,11 @@
 """English texts. Placeholders are filled with values that are already formatted."""
 
 from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
     **MFU_TEXTS,
+    **SOURCE_TEXTS,
     # frame
     "nav.main": "Main",
     "nav.fleet": "Fleet",

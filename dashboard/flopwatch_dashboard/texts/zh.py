@@ -2,9 +2,11 @@
 """Chinese texts: the same keys and placeholders as the English table."""
 
 from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
     **MFU_TEXTS,
+    **SOURCE_TEXTS,
     # frame
     "nav.main": "主导航",
     "nav.fleet": "集群总览",
