@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flopwatch_agent.attribution import slurm_job
+from flopwatch_agent.job_paths import job_path
 from flopwatch_agent.log_file import FileIdentity, identity_of
 from flopwatch_agent.metric_files import MetricFile, MetricFiles
 from flopwatch_agent.permissions import may_read
@@ -18,6 +19,7 @@ ANCESTORS = 4
 SCAN_SECONDS = 20.0
 SHARED_SECONDS = 0.5
 MAX_OUTPUTS = 4096
+MAX_NAMED = 16
 LOG_SUFFIXES = (".log", ".out", ".txt", ".jsonl", ".csv", ".err")
 
 TERMINAL = (
@@ -191,9 +193,29 @@ class LogFinder:
         for pid, by_stdin in self._readers(job, pipes, now) if pipes else ():
             self._written(pid, job, files, every=by_stdin)
         if not files and not direct:
+            files.update(self._of_slurm(job))
+        if not files and not direct:
             for process in job.processes:
                 self._written(process.pid, job, files, every=False)
         return files
+
+    def _of_slurm(self, job: ObservedJob) -> dict[FileIdentity, Output]:
+        """The file that Slurm makes of the job's output, on whatever node it is opened."""
+        for named in job.output_files[:MAX_NAMED]:
+            path = job_path(self.procfs, job.processes[0], named.path)
+            if path is None or not path.may_be_read_by(job.processes[0]):
+                continue
+            try:
+                status = path.way.stat()
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode) and status.st_uid == job.processes[0].uid:
+                identity = identity_of(status)
+                output = Output(
+                    identity=identity, way=path.way, path=path.inside, appended=not named.of_one_job
+                )
+                return {identity: output}
+        return {}
 
     def _of_pod(self, job: ObservedJob) -> dict[FileIdentity, Output]:
         """What the container runtime writes of the job's pod: the job's own output, whoever may read the file."""
@@ -226,7 +248,7 @@ class LogFinder:
             reads = standard_input in links
             same = slurm is not None and slurm_job(tree.text(f"{pid}/cgroup") or "") == slurm
             if reads or same:
-                found.append((pid, reads))
+                found.append((pid, reads or (tree.text(f"{pid}/comm") or "").strip() == "srun"))
         return found + [(pid, False) for pid in self._ancestors(job) if self._holds(pid, links)]
 
     def _ancestors(self, job: ObservedJob) -> list[int]:
@@ -244,8 +266,7 @@ class LogFinder:
 
     def _holds(self, pid: int, links: set[str]) -> bool:
         return any(
-            self.procfs.tree.link(f"{pid}/fd/{name}") in links
-            for name in self.procfs.tree.names(f"{pid}/fd")
+            self.procfs.tree.link(f"{pid}/fd/{name}") in links for name in self.procfs.tree.names(f"{pid}/fd")
         )
 
     def _written(self, pid: int, job: ObservedJob, files: dict[FileIdentity, Output], *, every: bool) -> None:

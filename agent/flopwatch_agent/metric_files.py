@@ -1,9 +1,10 @@
-"""Files of metrics beside a job's output: those its processes have open, and those in the folders it was told to use.
+"""Files of metrics beside a job's output: those its processes have open, and those in the folders that it uses.
 
 TensorBoard event files, JSON lines, CSV tables, MLflow's step times, and the copies of the console that torchrun and
 W&B keep. Only regular files that changed since the job began and that the job's own user may read.
 """
 
+import dataclasses
 import itertools
 import os
 import re
@@ -16,6 +17,7 @@ from flopwatch_agent.job_paths import JobPath, job_path
 from flopwatch_agent.log_file import FileIdentity, identity_of
 from flopwatch_agent.permissions import may_read
 from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.shared_folders import Found, as_path, own_files
 from flopwatch_agent.source import JobProcess, ObservedJob
 from flopwatch_agent.trainers.tensorboard import TAGS
 
@@ -80,22 +82,49 @@ class MetricFiles:
     def _look(self, job: ObservedJob) -> tuple[MetricFile, ...]:
         found: dict[FileIdentity, MetricFile] = {}
         folders: list[JobPath] = []
-        for process in job.processes:
+        for process in (*job.processes, *self._children(job)):
             self._open_ones(process, found, folders)
-        first = job.processes[0]
-        named = (job_path(self._procfs, first, as_path(text)) for text in job.output_paths)
-        folders += [folder for folder in named if folder is not None]
-        start = job.sighting.start_time_seconds or first.start_time_seconds
+        folders += self._paths(job, job.output_paths)
         left = [MAX_ENTRIES]
         for folder in dict.fromkeys(folders[:MAX_FOLDERS]):
-            for name, kind, status in entries(folder.way, left):
-                path = folder.below(name)
-                late = status.st_mtime >= start - START_SLACK_SECONDS
-                if late and path.may_be_read_by(first):
-                    item = MetricFile(identity=identity_of(status), way=path.way, path=path.inside, kind=kind)
+            for item, _ in self._below(job, folder, left):
+                found.setdefault(item.identity, item)
+        left = [MAX_ENTRIES]
+        for folder in self._paths(job, job.shared_paths):
+            items = list(self._below(job, folder, left))
+            own = own_files(((below, status) for item, (below, status) in items), self._procfs, job.processes)
+            for item, _ in items:
+                if item.identity in own:
                     found.setdefault(item.identity, item)
         ordered = sorted(found.values(), key=lambda item: (item.kind, item.rank or 0, item.path))
         return tuple(ordered[:MAX_FILES])
+
+    def _paths(self, job: ObservedJob, texts: tuple[str, ...]) -> list[JobPath]:
+        """Folders as the job's first process means them."""
+        named = (job_path(self._procfs, job.processes[0], path) for text in texts if (path := as_path(text)))
+        return [folder for folder in named if folder is not None]
+
+    def _below(
+        self, job: ObservedJob, folder: JobPath, left: list[int]
+    ) -> Iterator[tuple[MetricFile, Found]]:
+        """Files of the known kinds below a folder that changed since the job began and that its user may read."""
+        first = job.processes[0]
+        start = job.sighting.start_time_seconds or first.start_time_seconds
+        for name, kind, status in entries(folder.way, left):
+            path = folder.below(name)
+            if status.st_mtime >= start - START_SLACK_SECONDS and path.may_be_read_by(first):
+                item = MetricFile(identity=identity_of(status), way=path.way, path=path.inside, kind=kind)
+                yield item, (path.inside, status)
+
+    def _children(self, job: ObservedJob) -> list[JobProcess]:
+        """Processes that the job's own started and that are none of them, such as a tracker's writer."""
+        own = {process.pid: process for process in job.processes}
+        parents = ((pid, own.get(self._procfs.parent(pid) or 0)) for pid in self._procfs.pids())
+        return [
+            dataclasses.replace(parent, pid=pid, rank=None, is_top=False)
+            for pid, parent in parents
+            if parent is not None and pid not in own
+        ]
 
     def _open_ones(
         self, process: JobProcess, found: dict[FileIdentity, MetricFile], folders: list[JobPath]
@@ -126,11 +155,6 @@ class MetricFiles:
             if line.startswith("flags:"):
                 return bool(int(line.split()[1], 8) & WRITE_FLAGS)
         return False
-
-
-def as_path(text: str) -> str:
-    """The path in an address of a file, or the text itself."""
-    return text.removeprefix("file://").removeprefix("file:")
 
 
 def kind_of(path: str) -> int | None:

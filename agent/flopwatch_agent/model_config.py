@@ -1,20 +1,24 @@
-"""The model's shape from a ``config.json`` that the job's command line names, or from what its owner declared."""
+"""The model's shape from a ``config.json``: that the command line names, by path or by name, or beside the output.
+
+Or from what its owner declared.
+"""
 
 import json
-import os
-import stat
-from collections.abc import Mapping
-from pathlib import Path
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flopwatch.blocks import ShapeError
 from flopwatch.flops import ModelShape
 from flopwatch.wire import Finding, RunFacts
-from flopwatch_agent.job_paths import job_path
+from flopwatch_agent.hub_cache import cached_config, is_model_name
+from flopwatch_agent.job_paths import JobPath, job_path
 from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.small_files import regular_bytes
 from flopwatch_agent.source import ObservedJob
 
-MAX_CONFIG_BYTES = 1 << 20
+CHECKPOINT = re.compile(r"checkpoint-(\d+)$")
+START_SLACK_SECONDS = 2.0
 UNUSABLE = "FLOPWATCH_MODEL is neither a readable config.json nor a shape that is understood: {why}"
 
 
@@ -33,10 +37,15 @@ class ConfigReader:
         if job.declared_model is not None and job.declared_model not in done:
             done.add(job.declared_model)
             found.append(self._declared(job, job.declared_model))
-        for path in job.config_paths:
-            if path not in done and (shape := self._shape(job, path)) is not None:
-                done.add(path)
-                found.append(RunFacts(source="file", origin="config.json", shape=shape))
+        for text in (*job.config_paths, *job.output_paths):
+            if text in done:
+                continue
+            places = self._named(job, text) if text in job.config_paths else self._beside(job, text)
+            for origin, path in places:
+                shape = self._shape(job, path)
+                if shape is not None and text not in done:
+                    done.add(text)
+                    found.append(RunFacts(source="file", origin=origin, shape=shape))
         if job.declared_parameters is not None and "parameters" not in done:
             done.add("parameters")
             count = job.declared_parameters
@@ -58,37 +67,75 @@ class ConfigReader:
             if text.lstrip().startswith("{"):
                 shape = shape_of(json.loads(text))
             else:
-                shape = shape_of(self._read(job, text) or {})
+                path = job_path(self._procfs, job.processes[0], text)
+                shape = shape_of((None if path is None else self._read(job, in_folder(path))) or {})
         except ValueError as error:
             why = UNUSABLE.format(why=str(error)[:200])
             self._findings.append(Finding(job=job.sighting.ref, code="bad_declaration", text=why))
             return None
         return RunFacts(source="declared", origin=origin, shape=shape)
 
-    def _shape(self, job: ObservedJob, path: str) -> dict[str, Any] | None:
+    def _named(self, job: ObservedJob, text: str) -> Iterator[tuple[str, JobPath]]:
+        """Where the configuration of a model that the command line names may be, with the words for it."""
+        path = job_path(self._procfs, job.processes[0], text)
+        if path is not None:
+            yield "config.json", in_folder(path)
+        for cache in job.model_caches if is_model_name(text) else ():
+            folder = job_path(self._procfs, job.processes[0], cache)
+            cached = None if folder is None else cached_config(folder, text)
+            if cached is not None:
+                yield "config.json of the downloaded model", cached
+
+    def _beside(self, job: ObservedJob, text: str) -> Iterator[tuple[str, JobPath]]:
+        """The configuration that a trainer writes into its output folder or newest checkpoint, of this run only."""
+        folder = job_path(self._procfs, job.processes[0], text)
+        if folder is None:
+            return
+        start = job.sighting.start_time_seconds or job.processes[0].start_time_seconds
+        for path in (folder, *newest_checkpoint(folder)):
+            config = path.below("config.json")
+            try:
+                changed = config.way.lstat().st_mtime
+            except OSError:
+                continue
+            if changed >= start - START_SLACK_SECONDS:
+                yield "config.json of the output folder", config
+
+    def _shape(self, job: ObservedJob, path: JobPath) -> dict[str, Any] | None:
         try:
             config = self._read(job, path)
             return None if config is None or "model_type" not in config else shape_of(config)
         except ValueError:
             return None
 
-    def _read(self, job: ObservedJob, text: str) -> Mapping[str, Any] | None:
-        """The JSON object in a file, or in ``config.json`` of a folder; None when there is none to be read.
+    def _read(self, job: ObservedJob, path: JobPath) -> Mapping[str, Any] | None:
+        """The JSON object in a file; None when there is none that the job's own user may read.
 
         Raises:
             ValueError: the file is no JSON object, or is too large to be a model's configuration.
         """
-        process = job.processes[0]
-        path = job_path(self._procfs, process, text)
-        if path is not None and path.way.is_dir():
-            path = path.below("config.json")
-        if path is None or not path.may_be_read_by(process):
+        if not path.may_be_read_by(job.processes[0]):
             return None
         content = regular_bytes(path.way)
         config = None if content is None else json.loads(content)
         if config is not None and not isinstance(config, dict):
             raise ValueError("no JSON object")
         return config
+
+
+def in_folder(path: JobPath) -> JobPath:
+    """The file itself, or the ``config.json`` of a folder."""
+    return path.below("config.json") if path.way.is_dir() else path
+
+
+def newest_checkpoint(folder: JobPath) -> tuple[JobPath, ...]:
+    """The checkpoint of the highest step in an output folder, if there is one."""
+    try:
+        names = [match for item in folder.way.iterdir() if (match := CHECKPOINT.fullmatch(item.name))]
+    except OSError:
+        return ()
+    newest = max(names, key=lambda match: int(match[1]), default=None)
+    return () if newest is None else (folder.below(newest[0]),)
 
 
 def shape_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,26 +149,3 @@ def shape_of(config: Mapping[str, Any]) -> dict[str, Any]:
     except ShapeError as error:
         raise ValueError(str(error)) from error
     return shape.to_dict()
-
-
-def regular_bytes(path: Path) -> bytes | None:
-    """A regular file's content; None for anything else.
-
-    Raises:
-        ValueError: it is larger than a model's configuration can be.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = os.read(descriptor, MAX_CONFIG_BYTES + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    if len(content) > MAX_CONFIG_BYTES:
-        raise ValueError("larger than 1 MiB")
-    return content

@@ -9,11 +9,14 @@ ENVIRONMENT = frozenset(
     (
         "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID",
         "SLURM_JOB_NAME", "SLURM_JOB_ACCOUNT", "SLURM_JOB_USER", "SLURM_JOB_START_TIME", "SLURM_RESTART_COUNT",
+        "SLURM_SUBMIT_DIR", "SLURM_STDOUTMODE", "SLURM_JOB_STDOUT", "SBATCH_OUTPUT", "SLURMD_NODENAME",
+        "SLURM_JOB_NODELIST", "SLURM_NODELIST",
         "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_JOB_NUM_NODES",
         "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
         "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "RAY_JOB_ID",
         "FLOPWATCH_MODEL", "FLOPWATCH_MFU_TARGET", "FLOPWATCH_JOB_NAME", "FLOPWATCH_JOB_KIND", "FLOPWATCH_OWNER",
         "FLOPWATCH_PARAMETERS",
+        "HOME", "HF_HOME", "HF_HUB_CACHE", "WANDB_DIR", "MLFLOW_TRACKING_URI", "TENSORBOARD_LOGGING_DIR", "PET_LOG_DIR",
     )
 )  # fmt: skip
 """The only variables that are kept; an environment also holds tokens and keys."""
@@ -88,6 +91,11 @@ class Procfs:
         """The pid and start of a live process."""
         stat = self._stat(pid)
         return None if stat is None else (pid, stat[1])
+
+    def parent(self, pid: int) -> int | None:
+        """The pid of the process that started a live process, read anew."""
+        stat = self._read_stat(pid)
+        return None if stat is None else stat[0]
 
     def forget_except(self, alive: frozenset[tuple[int, int]]) -> None:
         """Drop what is kept of every other process that was not asked for since the last call."""

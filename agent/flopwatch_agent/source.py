@@ -18,6 +18,7 @@ from flopwatch.wire import (
     SessionMark,
     StepRecord,
 )
+from flopwatch_agent.slurm_output import SlurmFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +72,12 @@ class ObservedJob:
     """Model configurations that the job's command line names; they never leave the node."""
     output_paths: tuple[str, ...] = ()
     """Folders that the command lines name for the run's own files; they never leave the node."""
+    shared_paths: tuple[str, ...] = ()
+    """Folders that the environment names, or custom puts into the working folder: other runs may write there too."""
+    output_files: tuple[SlurmFile, ...] = ()
+    """Where the scheduler may put the job's output; they never leave the node."""
+    model_caches: tuple[str, ...] = ()
+    """Folders in which models were downloaded."""
     declared_model: str | None = None
     """``FLOPWATCH_MODEL``: a configuration's path or a shape in JSON."""
     declared_parameters: int | None = None

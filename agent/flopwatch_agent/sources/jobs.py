@@ -1,5 +1,6 @@
 """Jobs: from the processes that compute on the GPUs, or speak to the SDK's socket, to the jobs they belong to."""
 
+import functools
 import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,10 @@ from flopwatch_agent.attribution import (
     slurm_job,
     started_by_parent,
 )
+from flopwatch_agent.hub_cache import model_caches
 from flopwatch_agent.procfs import SETTLED_SECONDS, Process, Procfs
+from flopwatch_agent.shared_folders import shared_paths
+from flopwatch_agent.slurm_output import SlurmFile, slurm_files
 from flopwatch_agent.source import JobProcess, ObservedJob
 
 MAX_CLIMB = 8
@@ -184,6 +188,9 @@ class JobsSource:
             processes=tuple(as_job_process(item, is_top=item.key in job.tops) for item in members),
             config_paths=tuple(configs),
             output_paths=tuple(outputs),
+            shared_paths=shared_paths(functools.partial(variable, members)),
+            output_files=output_files(members),
+            model_caches=model_caches(functools.partial(variable, members)),
             declared_model=variable(members, "FLOPWATCH_MODEL"),
             declared_parameters=number(members, "FLOPWATCH_PARAMETERS"),
             findings=findings,
@@ -242,6 +249,12 @@ def as_job_process(process: Process, *, is_top: bool) -> JobProcess:
         is_top=is_top,
         rank=rank_of(process),
     )
+
+
+def output_files(members: list[Process]) -> tuple[SlurmFile, ...]:
+    """Where Slurm may put the output of a job's processes on this node."""
+    of_slurm = (item for item in members if slurm_job(item.cgroup) is not None)
+    return tuple(dict.fromkeys(file for item in of_slurm for file in slurm_files(item.variable)))
 
 
 def variable(members: list[Process], *names: str) -> str | None:
