@@ -35,6 +35,7 @@ COMMANDS = {
     "breakeven": Command(
         "flopwatch_collector.breakeven_command", "the utilisation from which owning pays, from a cost file"
     ),
+    "plan": Command("flopwatch_collector.plan_command", "GPUs, hours, energy and money that a run takes"),
     "job": Command(
         "flopwatch.job_command", "job set|unset|show JOB: declare facts of a job, show what was found"
     ),
