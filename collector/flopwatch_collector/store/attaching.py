@@ -16,6 +16,7 @@ from flopwatch_collector.store.schema import BATCH
 
 _DAMAGED = re.compile(r"entry at byte position (\d+)")
 """How DuckDB names the first record of a log that it cannot read."""
+_NEWER = "newer version of DuckDB"
 
 
 def attached(folder: Folder, database: Database, problems: Problems, number: int) -> bool:
@@ -23,12 +24,17 @@ def attached(folder: Folder, database: Database, problems: Problems, number: int
 
     Raises:
         OSError: the folder cannot be written.
+        ValueError: a newer DuckDB wrote the file.
     """
     path = hot.path(folder, number)
     copy = _copied_log(path)
     try:
         count = _attach(database, number, path)
     except duckdb.Error as problem:
+        if _NEWER in str(problem):
+            raise ValueError(
+                f"{path} was written by a newer DuckDB; install that again: {problem}"
+            ) from problem
         problems.add(f"{path}: {problem}")
         if copy is not None:
             copy.unlink()

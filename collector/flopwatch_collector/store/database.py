@@ -16,6 +16,8 @@ Cursor = Any
 """DuckDB's package has no types."""
 
 READERS = 4
+STORAGE_VERSION = "v1.5.0"
+"""New files are made so that every DuckDB that is allowed can open them: one may go back to an older one."""
 ATTEMPTS = 4
 
 
@@ -52,7 +54,9 @@ class Database:
             self._attach(alias, path)
 
     def _attach(self, alias: str, path: Path) -> None:
-        self._connection.cursor().execute(f"ATTACH {literal(path)} AS {alias}")
+        version = "" if path.exists() else f" (STORAGE_VERSION {literal(STORAGE_VERSION)})"
+        with contextlib.closing(self._connection.cursor()) as cursor:
+            cursor.execute(f"ATTACH {literal(path)} AS {alias}{version}")
 
     def attach(self, alias: str, path: Path) -> None:
         """Open a file under a name, replaying its WAL; a file that is not there is made.
