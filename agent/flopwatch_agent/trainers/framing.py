@@ -21,8 +21,10 @@ _PREFIXES = tuple(
         r"\[pod/[^\]]+\] ",
         r"[\w.-]+/\d+ (?=\[)",
         r"\[(?:default|rank|trainer|worker)(?P<rank>\d+)\]:? ?",
-        r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
-        r"\[\d+,(?:mpirank:)?(?P<rank>\d+)(?:,[\w-]+)?\]<std(?:out|err)>: ?",
+        (
+            r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
+            r"\[\d+,(?:mpirank:)?(?P<rank>\d+)(?:,[\w-]+)?\]<std(?:out|err)>: ?"
+        ),
         r"\[(?P<rank>\d{1,5})\] ",
         r"\[rank=(?P<rank>\d+)\](?: \|\|)? ",
         r"\((?P<actor>[\w.<>]+ pid=\d+)(?:, ip=[\w.:-]+)?\) ",

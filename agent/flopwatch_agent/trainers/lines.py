@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterator
 
 MAX_LINE_BYTES = 1 << 20
 """A longer line is cut here and its rest dropped: no log can make the reader grow."""
@@ -121,6 +122,16 @@ def line_bounds(block: bytes, place: int, low: int = 0) -> tuple[int, int]:
     start = block.rfind(b"\r", start, place) + 1 or start
     carriage = block.find(b"\r", place, end)
     return start, end if carriage < 0 else carriage
+
+
+def lines_at(block: bytes, places: list[int]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each line that holds one of the ascending ``places``."""
+    after = 0
+    for place in places:
+        if place >= after:
+            start, end = line_bounds(block, place, after)
+            after = end + 1
+            yield start, end
 
 
 def without_escapes(block: bytes) -> bytes:

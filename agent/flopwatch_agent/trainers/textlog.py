@@ -11,7 +11,7 @@ from flopwatch_agent.trainers.framing import LABEL_BYTES, Record, Unframer, has_
 from flopwatch_agent.trainers.grammar import Grammar, match
 from flopwatch_agent.trainers.history import History
 from flopwatch_agent.trainers.lanes import Lane
-from flopwatch_agent.trainers.lines import CONTAINER_LINE, line_bounds
+from flopwatch_agent.trainers.lines import CONTAINER_LINE, line_bounds, lines_at
 from flopwatch_agent.trainers.marks import read_mark
 from flopwatch_agent.trainers.prefilter import (
     EVERYTHING,
@@ -22,6 +22,7 @@ from flopwatch_agent.trainers.prefilter import (
     positions,
     wants,
 )
+from flopwatch_agent.trainers.promises import promises
 from flopwatch_agent.trainers.reading import Origin
 from flopwatch_agent.trainers.sdkline import take_sdk_line
 from flopwatch_agent.trainers.userformat import UserFormat
@@ -30,11 +31,6 @@ _LONGEST_TEXT = 1 << 17
 """A longer record is no row of any trainer."""
 _MAX_LANES = 4_096
 _ZONE_STEP_SECONDS = 900.0
-_PROMISES = tuple(
-    text.encode() for text in (*PROOFS, *dict.fromkeys(grammar.literal for grammar in GRAMMARS))
-)
-_BAR_WORDS = (b"rain", b"poch", b"tep", b"oss", b"iteration")
-"""A bar that counts training says one of them, and so does a row that was torn into its line."""
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
 _SDK_PREFIX = "flopwatch: {"
 
@@ -78,9 +74,13 @@ class TextLog:
 
     def _search(self, block: bytes) -> int | None:
         """Where a trainer shows itself for the first time; the part before it is read again for headers."""
-        for start, end in self._lines_of_interest(block, SIGNS, 0):
+        if self._unframer.joining or has_split_lines(block):
+            candidates = self._lines_of_interest(block, SIGNS, 0)
+        else:
+            candidates = lines_at(block, positions(block, SIGNS))
+        for start, end in candidates:
             line = block[start:end]
-            if not (self._unframer.joining or line.startswith(b"{") or _promises(line)):
+            if not (self._unframer.joining or line.startswith(b'{"log"') or promises(line)):
                 continue
             if any(_proves(record.text) for record in self._unframer.unframe(line)):
                 self._armed = True
@@ -263,10 +263,3 @@ def _proves(text: str) -> bool:
         if grammar.literal in text and match(grammar, text):
             return True
     return counts_training(text) and any(bar.training for bar in read_bars(text))
-
-
-def _promises(line: bytes) -> bool:
-    """Whether the line holds a literal that a row or a proof needs; cheaper than trying."""
-    if (b"it/s" in line or b"s/it" in line) and not CONTAINER_LINE.match(line):
-        return any(word in line for word in _BAR_WORDS)
-    return any(literal in line for literal in _PROMISES) or CONTAINER_LINE.match(line) is not None
