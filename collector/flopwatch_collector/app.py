@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI
 
 from flopwatch.query import Query
+from flopwatch_collector import duty
 from flopwatch_collector.accounting import Accounting, Terms
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.delivery.webhook import channels
@@ -22,7 +23,8 @@ from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.history import REACH_SECONDS
 from flopwatch_collector.bookkeeping.prices import prices_of
 from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder, public_address
-from flopwatch_collector.ingest.accept import Ingest, Written
+from flopwatch_collector.duty import Duty, FencedChannel, SoleDuty
+from flopwatch_collector.ingest.accept import GATHER_SECONDS, Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.ingest.forgetting import Horizons, forget
 from flopwatch_collector.model import JobRecord
@@ -116,8 +118,11 @@ class _Kept:
     store: Store
     control: Control
     clock: Callable[[], float]
-    holder: str = ""
-    """This process's name among collectors that share the control state; empty where none do."""
+    duty: Duty = field(default_factory=SoleDuty)
+    duty_control: Control
+    """The control state for the work that only one of several collectors does."""
+    refresh: Callable[[], None] | None = None
+    """Takes over what other collectors measured."""
 
 
 def build(
@@ -171,17 +176,31 @@ def _open(
     folder = data_folder(settings.collector, environ)
     if settings.collector.store == "clickhouse":
         opened = engines.clickhouse(settings.collector, folder, clock, parts)
-        return _Kept(store=opened.store, control=opened.control, clock=clock, holder=opened.holder)
+        duties, fenced = duty.of(opened.control, opened.holder, settings.collector.lease_seconds)
+        return _Kept(
+            store=opened.store,
+            control=opened.control,
+            clock=clock,
+            duty=duties,
+            duty_control=fenced,
+            refresh=opened.store.refresh if duties.renew_seconds is not None else None,
+        )
     control = SqliteControl(folder / CONTROL_FILE)
     parts.callback(control.close)
     kept_days = settings.collector
     store = EmbeddedStore(
-        StoreSettings(folder=folder, raw_days=kept_days.raw_days, rollup_days=kept_days.rollup_days), clock
+        StoreSettings(
+            folder=folder,
+            raw_days=kept_days.raw_days,
+            rollup_days=kept_days.rollup_days,
+            flush_seconds=0.0,  # ingest has gathered what is committed together
+        ),
+        clock,
     )
     parts.callback(store.close)
     work = Work(store, control, lambda target: control.copy_to(target / CONTROL_FILE))
     parts.callback(Desk(folder, work).close)
-    return _Kept(store=store, control=control, clock=clock)
+    return _Kept(store=store, control=control, clock=clock, duty_control=control)
 
 
 def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
@@ -197,10 +216,11 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         settings=settings,
         clock=kept.clock,
     )
-    periodic = _clockwork(settings, kept, accounting, query, engine)
+    periodic = _clockwork(settings, kept, (accounting, query, engine), _learning(kept, directory))
     readiness = Readiness(kept.store, accounting, kept.clock)
     written = _on_written(metrics, accounting, readiness)
     ingest = Ingest(directory, kept.control, kept.store, clock=kept.clock, written=written)
+    ingest.gather_seconds = GATHER_SECONDS
     metrics.registry.register(
         Readout(ingest.stats, kept.store.stats, lambda: directory.state().generation, periodic.ages)
     )
@@ -243,10 +263,10 @@ def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool)
 def _clockwork(
     settings: Settings,
     kept: _Kept,
-    accounting: Accounting,
-    query: CollectorQuery,
-    engine: AlertEngine,
+    work: tuple[Accounting, CollectorQuery, AlertEngine],
+    learn: Callable[[], None] | None,
 ) -> Periodic:
+    accounting, query, engine = work
     return Periodic(
         accounting=accounting,
         engine=engine,
@@ -255,17 +275,33 @@ def _clockwork(
         store=kept.store,
         settings=settings,
         clock=kept.clock,
+        duty=kept.duty,
+        learn=learn,
     )
+
+
+def _learning(kept: _Kept, directory: Directory) -> Callable[[], None] | None:
+    """Takes over what other collectors measured and changed; None where there are none."""
+    refresh = kept.refresh
+    if refresh is None:
+        return None
+
+    def learn() -> None:
+        directory.learn()
+        refresh()
+        directory.advance()
+
+    return learn
 
 
 def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
     notifier = Notifier(
-        channels(settings.notify),
-        kept.control,
+        [FencedChannel(channel=channel, duty=kept.duty) for channel in channels(settings.notify)],
+        kept.duty_control,
         external_url=public_address(settings.collector, socket.gethostname()),
         clock=kept.clock,
     )
-    return AlertEngine(kept.control, notifier, settings.alerts)
+    return AlertEngine(kept.duty_control, notifier, settings.alerts)
 
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:

@@ -14,12 +14,15 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from flopwatch_collector.alerting.engine import AlertEngine
 from flopwatch_collector.config import Settings
+from flopwatch_collector.duty import Duty, SoleDuty
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.store.port import Store
 
 ACCOUNTING_SECONDS = 10.0
 RETENTION_SECONDS = 3_600.0
 PAGES_SECONDS = 5.0
+FLEET_SECONDS = 2.0
+DUTY, FLEET = "duty", "fleet"
 JOB_NAMES = ("accounting", "pages", "alerts", "retention")
 
 log = logging.getLogger(__name__)
@@ -30,6 +33,14 @@ class Accountant(Protocol):
 
     def tick(self, now: float) -> object:
         """Bring figures up to ``now``."""
+        ...
+
+    def take_over(self) -> None:
+        """From now on this collector writes what becomes final."""
+        ...
+
+    def follow(self, now: float) -> None:
+        """Bring figures up to ``now`` while another collector writes what becomes final."""
         ...
 
 
@@ -67,23 +78,35 @@ class Periodic:
     refresh: Callable[[], object] = lambda: None
     """Makes answers anew that were asked for lately, before a reader waits for them."""
     accounting_seconds: float = ACCOUNTING_SECONDS
+    duty: Duty = field(default_factory=SoleDuty)
+    """Of several collectors one accounts, alerts and drops old data; the others follow it."""
+    learn: Callable[[], None] | None = None
+    """Takes over what other collectors know of the fleet."""
+    _working: bool = field(default=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._counts = {name: _Count() for name in JOB_NAMES}
+        shared = (DUTY, FLEET) if self.duty.renew_seconds is not None else ()
+        self._counts = {name: _Count() for name in (*JOB_NAMES, *shared)}
         # Its own messages at INFO say that each job ran, every few seconds.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
             timezone=datetime.timezone.utc,
-            executors={"default": ThreadPoolExecutor(len(JOB_NAMES))},
+            executors={"default": ThreadPoolExecutor(len(self._counts))},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._ran, EVENT_JOB_EXECUTED | EVENT_JOB_ERROR)
 
     def start(self) -> None:
         """Begin: accounting and alerts at once, retention after its first interval."""
-        self.engine.start()
         at_once = datetime.datetime.now(datetime.timezone.utc)
+        if self.duty.renew_seconds is None:
+            self.engine.start()
+            self._working = True
+        else:
+            self._add(DUTY, self._renew, self.duty.renew_seconds, at_once)
+        if self.learn is not None:
+            self._add(FLEET, self.learn, FLEET_SECONDS, at_once)
         self._add("accounting", self._account, self.accounting_seconds, at_once)
         self._add("pages", self._refresh, min(PAGES_SECONDS, self.accounting_seconds), None)
         self._add("alerts", self._evaluate, self.settings.alerts.evaluate_seconds, at_once)
@@ -95,6 +118,7 @@ class Periodic:
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
         self.engine.stop()
+        self.duty.resign()
 
     def ages(self) -> dict[str, float | None]:
         """Seconds since each job last succeeded, by name; None before it has."""
@@ -119,16 +143,45 @@ class Periodic:
         more = {} if first is None else {"next_run_time": first}
         self._scheduler.add_job(job, "interval", seconds=seconds, id=name, name=name, **more)
 
+    def _renew(self) -> None:
+        try:
+            self.duty.renew()
+        finally:
+            self._take_turns()
+
+    def _take_turns(self) -> None:
+        """Begin or end the work that only one collector does."""
+        has = self.duty.has()
+        if has and not self._working:
+            self.engine.reload()
+            self.accounting.take_over()
+            self.engine.start()
+            self._working = True
+        elif self._working and not has:
+            self._working = False
+            self.engine.stop()
+
+    def _on_duty(self) -> bool:
+        return self._working and self.duty.has()
+
     def _account(self) -> None:
-        self.accounting.tick(self.clock())
+        if self._on_duty():
+            self.accounting.tick(self.clock())
+        else:
+            self.accounting.follow(self.clock())
 
     def _refresh(self) -> None:
         self.refresh()
 
     def _evaluate(self) -> None:
-        self.engine.evaluate(self.facts(self.clock()))
+        if self._on_duty():
+            self.engine.evaluate(self.facts(self.clock()))
+        else:
+            self.engine.reload()
 
     def _retain(self) -> None:
+        if not self._on_duty():
+            return
         now = self.clock()
         freed = self.store.retain(now)
         forgotten = self.engine.retain(now)

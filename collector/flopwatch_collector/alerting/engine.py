@@ -51,16 +51,24 @@ class AlertEngine:
         self._control = control
         self._notifier = notifier
         self._settings = settings
-        self._records: Mapping[str, AlertRecord] = control.load(ALERT_KIND, AlertRecord)
-        self._history: Mapping[str, AlertRecord] = control.load(HISTORY_KIND, AlertRecord)
-        self._install = control.load(INSTALL_KIND, Install).get("install")
+        self._records: Mapping[str, AlertRecord] = {}
+        self._history: Mapping[str, AlertRecord] = {}
+        self._install: Install | None = None
         self._simulated = False
         self._generation = 0
+        self.reload()
 
     @property
     def generation(self) -> int:
         """Rises whenever an answer may have changed."""
         return self._generation
+
+    def reload(self) -> None:
+        """Take the alerts as they are kept: another collector may have evaluated them since."""
+        self._records = self._control.load(ALERT_KIND, AlertRecord)
+        self._history = self._control.load(HISTORY_KIND, AlertRecord)
+        self._install = self._control.load(INSTALL_KIND, Install).get("install")
+        self._generation += 1
 
     def start(self) -> None:
         """Begin to deliver, first what an earlier process left undelivered."""

@@ -199,8 +199,9 @@ class Ingest:
     def _round(self, taken: list[_Waiting]) -> None:
         """One transaction for the fleet's documents, then the rows."""
         try:
-            ready = [item for item in taken if self._resolved(item)]
-            self._save()
+            with self._directory.turn():
+                ready = [item for item in taken if self._resolved(item)]
+                self._save()
             self._submit(ready)
         except Exception as error:
             if not isinstance(error, Unavailable):

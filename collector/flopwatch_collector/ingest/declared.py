@@ -1,7 +1,7 @@
 """Facts of jobs that operators declare: checked, kept in the control state, laid over what was found."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +45,12 @@ class DeclaredFacts:
         self._lock = threading.Lock()
         self._save, self._delete = save, delete
         self._jobs: Mapping[int, DeclaredJob] = {job.number: job for job in kept.values()}
+
+    def learn(self, saved: Mapping[str, DeclaredJob], deleted: Iterable[str]) -> None:
+        """Take over what another collector saved and deleted."""
+        gone = {int(key) for key in deleted}
+        kept = {number: job for number, job in self._jobs.items() if number not in gone}
+        self._jobs = {**kept, **{job.number: job for job in saved.values()}}
 
     def all(self) -> Mapping[int, DeclaredJob]:
         """Everything declared now; later changes leave the answer alone."""

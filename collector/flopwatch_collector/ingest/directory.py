@@ -1,7 +1,8 @@
 """What is known of the fleet: numbers for nodes, GPUs, jobs, launches and leases, and a batch resolved to them."""
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from flopwatch_collector.ingest.rows import Taken
 from flopwatch_collector.ingest.slots import Slots
 from flopwatch_collector.ingest.steps import Claims, Steps
 from flopwatch_collector.ingest.table import Table
+from flopwatch_collector.ingest.turns import NOTHING, turns
 from flopwatch_collector.model import (
     GPU_COLUMNS,
     SOURCE_KINDS,
@@ -34,7 +36,9 @@ from flopwatch_collector.model import (
     empty,
 )
 from flopwatch_collector.store.port import Control
+from flopwatch_collector.store.sharing import Changes
 
+_NUMBERED = ("node", "gpu", "job", "identity", "launch")
 Documents = dict[str, dict[str, Any]]
 
 
@@ -83,18 +87,67 @@ class Directory:
         self._site_accelerators = site_accelerators
         self._generation = 1
         self._state: FleetState | None = None
-        self._tables = _load(control)
+        self._control = control
+        self._turns = turns(control)
+        self._read()
+        self._declared = DeclaredFacts(
+            control.load(declared.KIND, DeclaredJob),
+            lambda jobs: control.save(declared.KIND, jobs),
+            lambda keys: control.delete(declared.KIND, keys),
+        )
+
+    def _read(self) -> None:
+        """Know what is kept, and nothing else."""
+        self._tables = _load(self._control)
         self._nodes = Nodes(self._tables.nodes)
         self._slots = Slots(self._tables.gpus)
         self._jobs = Jobs(self._tables.jobs, self._tables.identities)
         self._launches = Launches(self._tables.launches)
         self._leases = Leases(self._tables.leases)
         self._steps = Steps(self._launches)
-        self._declared = DeclaredFacts(
-            control.load(declared.KIND, DeclaredJob),
-            lambda jobs: control.save(declared.KIND, jobs),
-            lambda keys: control.delete(declared.KIND, keys),
-        )
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """The time in which this collector may change the fleet: what it saves is one transaction with it.
+
+        Raises:
+            Unavailable: the control state cannot be reached or written; what was changed is forgotten.
+        """
+        with self._turns.taken() as changes:
+            self._take_in(changes)
+            yield
+
+    def learn(self) -> None:
+        """Know what other collectors have changed.
+
+        Raises:
+            Unavailable: the control state cannot be reached.
+        """
+        with self.turn():
+            pass
+
+    def _take_in(self, changes: Changes | None) -> None:
+        if changes is NOTHING:
+            return
+        with self._lock:
+            fleet = () if changes is None else changes.deleted.keys() - {declared.KIND}
+            if changes is None or fleet:
+                self._read()
+                kept = self._control.load(declared.KIND, DeclaredJob)
+                self._declared.learn(kept, {str(number) for number in self._declared.all()} - kept.keys())
+            else:
+                self._learn(changes)
+            if changes is None or changes.saved or changes.deleted:
+                self._generation += 1
+
+    def _learn(self, changes: Changes) -> None:
+        saved = {kind: _by_number(changes.saved.get(kind, {})) for kind in _NUMBERED}
+        self._nodes.learn(saved["node"])
+        self._slots.learn(saved["gpu"])
+        self._jobs.learn(saved["job"], saved["identity"])
+        self._launches.learn(saved["launch"])
+        self._leases.learn(changes.saved.get("lease", {}))
+        self._declared.learn(changes.saved.get(declared.KIND, {}), changes.deleted.get(declared.KIND, ()))
 
     @property
     def simulated(self) -> bool:

@@ -48,6 +48,24 @@ class Jobs:
             for part in job.parts:
                 self._bind(part.node, part.ref, job)
 
+    def learn(self, jobs: Mapping[int, JobRecord], identities: Mapping[int, Identity]) -> None:
+        """Take over what another collector saved; signs of life that only this one has seen stay."""
+        for number, identity in identities.items():
+            before = self._identities.records.get(number)
+            if before is None or before.group != identity.group:
+                self._index.by_group.setdefault(identity.group, []).append(number)
+            if before is not None and before.group != identity.group:
+                self._index.by_group[before.group].remove(number)
+        self._identities.learn(identities)
+        own = self._records.records
+        self._records.learn(
+            {number: lived(own[number], job) if number in own else job for number, job in jobs.items()}
+        )
+        for job in jobs.values():
+            self._index.job_ids.add(job.job_id)
+            for part in job.parts:
+                self._bind(part.node, part.ref, job)
+
     def of(self, place: Place, ref: str) -> int:
         """The number of the job a node names so; a job without sighting stands for itself."""
         number = self._index.bindings.get(place.node, {}).get(ref)
@@ -218,6 +236,19 @@ class Jobs:
         if save:
             self._index.saved_seconds[new.number] = new.last_seen_seconds
         self._records.put(new.number, new, save=save)
+
+
+def lived(own: JobRecord, theirs: JobRecord) -> JobRecord:
+    """Another collector's record of a job, with the newest sign of life that either has of each part."""
+    seen = {(part.node, part.ref): part.last_seen_seconds for part in own.parts}
+    parts = tuple(
+        replace(part, last_seen_seconds=max(part.last_seen_seconds, seen.get((part.node, part.ref), 0.0)))
+        if part.end_seconds is None
+        else part
+        for part in theirs.parts
+    )
+    last = max([theirs.last_seen_seconds, *(part.last_seen_seconds for part in parts)])
+    return replace(theirs, parts=parts, last_seen_seconds=last)
 
 
 def _distance(asked: Claim, known: Known) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """Launches of jobs, as their sources number them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -20,6 +21,12 @@ class Launches:
         self._numbers = {
             (launch.job, launch.source_id, launch.session): launch.number for launch in table.records.values()
         }
+
+    def learn(self, launches: Mapping[int, Launch]) -> None:
+        """Take over what another collector saved."""
+        self._table.learn(launches)
+        for launch in launches.values():
+            self._numbers[launch.job, launch.source_id, launch.session] = launch.number
 
     def number(self, job: int, source: int, source_id: str, session: int) -> int:
         """The launch that a step or a phase belongs to; the first one makes it known."""

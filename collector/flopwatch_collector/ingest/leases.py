@@ -1,5 +1,6 @@
 """Who holds which GPUs: from a scheduler, from registration, or from use."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -21,6 +22,12 @@ class Leases:
         self._told: set[tuple[int, int]] = set()
         """(job, node) whose leases a scheduler tells itself."""
         for key in table.records:
+            self._note_told(key)
+
+    def learn(self, leases: Mapping[str, LeaseRecord]) -> None:
+        """Take over what another collector saved."""
+        self._table.learn(leases)
+        for key in leases:
             self._note_told(key)
 
     def _note_told(self, key: str) -> None:

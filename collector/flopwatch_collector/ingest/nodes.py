@@ -1,5 +1,6 @@
 """The nodes: their numbers, their clocks, and when they were seen."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from flopwatch.wire import Batch
@@ -15,6 +16,13 @@ class Nodes:
         self._table = table
         self._numbers = {(node.cluster, node.name): node.number for node in table.records.values()}
         self._saved = {node.number: node.last_seen_seconds for node in table.records.values()}
+
+    def learn(self, nodes: Mapping[int, Node]) -> None:
+        """Take over what another collector saved."""
+        self._table.learn(nodes)
+        for node in nodes.values():
+            self._numbers[node.cluster, node.name] = node.number
+            self._saved[node.number] = node.last_seen_seconds
 
     def place(self, batch: Batch, received_at: float, sent_at: float | None) -> Place:
         """Where and when the batch was made; the node's record is brought up to date."""

@@ -26,6 +26,14 @@ class Table(Generic[K, R]):
         if save or key in self._unsaved:
             self._unsaved[key] = record
 
+    def learn(self, records: Mapping[K, R]) -> None:
+        """Take over records that are saved already, by another collector."""
+        for key in sorted(records):
+            self.records[key] = records[key]
+            self._unsaved.pop(key, None)
+        self.highest_loaded = max(self.highest_loaded, _highest(records))
+        self._copy = None
+
     def view(self) -> Mapping[K, R]:
         """A copy that later changes leave alone; the same one until something changes."""
         if self._copy is None:

@@ -150,6 +150,11 @@ class PostgresControl:
                 saved.setdefault(kind, {})[key] = _decoded(decoders[kind], kind, key, body)
         return Changes(number=max([since, *(row[3] for row in rows)]), saved=saved, deleted=deleted)
 
+    def newest_change(self) -> int:
+        """The number of the newest change; within :meth:`exclusive` nobody makes another."""
+        with self._database.reading() as statements:
+            return int(statements.ask("SELECT last_value FROM flopwatch_change")[0][0])
+
     def close(self) -> None:
         """Let the database go."""
         self._database.close()

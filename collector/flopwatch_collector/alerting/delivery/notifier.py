@@ -58,7 +58,7 @@ class Notifier:
             self._control.delete(OUTBOX_KIND, [entry.delivery_id for entry in orphans])
         self._order = max((entry.order for entry in left), default=0)
         for name, worker in self._workers.items():
-            worker.put(entry for entry in left if entry.channel == name)
+            worker.take_up(entry for entry in left if entry.channel == name)
             worker.start()
 
     def prepare(self, notices: Iterable[Notice], now: float, *, simulated: bool) -> Pending:

@@ -94,11 +94,20 @@ class Worker:
         self._unnoted: list[str] = []
         self._stopping = False
         self._sent: deque[float] = deque()
-        self._thread = threading.Thread(target=self._run, name=f"notify-{self.channel.name}", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to send."""
+        """Begin to send; may be called again after ``stop``."""
+        if self._thread is not None:
+            self._thread.join()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"notify-{self.channel.name}", daemon=True)
         self._thread.start()
+
+    def take_up(self, entries: Iterable[Entry]) -> None:
+        """Have exactly these messages, which are in the outbox, wait."""
+        with self._changed:
+            self._waiting = deque(entries)
 
     def put(self, entries: Iterable[Entry]) -> None:
         """Add messages that are durable already."""
@@ -111,7 +120,7 @@ class Worker:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        if self._thread.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout_seconds)
 
     def stats(self) -> ChannelStats:

@@ -32,7 +32,6 @@ from flopwatch_collector.store.port import (
     RollupKind,
     Saved,
     StoreStats,
-    TooSlow,
     Unavailable,
     WriteResult,
     quiet,
@@ -40,8 +39,6 @@ from flopwatch_collector.store.port import (
 from flopwatch_collector.store.problems import Problems
 from flopwatch_collector.store.schema import TABLES
 
-LATEST_SECONDS = 2.0
-"""So old the newest samples may be that other collectors wrote."""
 OLDEST_SECONDS = 300.0
 WARM_SECONDS = 86_400.0
 DAY = 86_400.0
@@ -85,7 +82,6 @@ class ClickHouseStore:
         self._questions = Questions(client, arrivals, seconds)
         self._rollups = Rollups(client, arrivals, settings.layout, seconds)
         self._mark = arrivals.snapshot().settled
-        self._refreshed = time.monotonic()
         self._refreshing = threading.Lock()
         self._written = Written(latest=Latest(_warm(self._questions)))
         self._oldest_read = -OLDEST_SECONDS
@@ -115,26 +111,20 @@ class ClickHouseStore:
         return waiting.future
 
     def latest_gpus(self) -> Columns:
-        """The newest sample of every GPU, from memory; of what others wrote, as of two seconds ago."""
-        if self._arrivals.shared:
-            self._look_again()
+        """The newest sample of every GPU, from memory; of what others wrote, as of the last :meth:`refresh`."""
         return self._written.latest.table()
 
-    def _look_again(self) -> None:
-        """Take over what other collectors wrote since the last look."""
-        if time.monotonic() - self._refreshed < LATEST_SECONDS or not self._refreshing.acquire(
-            blocking=False
-        ):
-            return
-        try:
+    def refresh(self) -> None:
+        """Take over the newest samples that other collectors wrote since the last time.
+
+        Raises:
+            Unavailable: ClickHouse or the control database cannot be reached.
+            TooSlow: the question took too long.
+        """
+        with self._refreshing:
             settled = self._arrivals.snapshot().settled
             self._written.latest.update(self._questions.latest(self._mark, "true"))
-            self._mark, self._refreshed = settled, time.monotonic()
-        except (Unavailable, TooSlow) as problem:
-            self._problems.add(f"the newest samples of other collectors cannot be read: {problem}")
-            self._refreshed = time.monotonic()
-        finally:
-            self._refreshing.release()
+            self._mark = settled
 
     def gpu_samples(
         self, start: float, end: float, columns: tuple[str, ...], *, gpus: Iterable[int] | None = None
