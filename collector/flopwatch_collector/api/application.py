@@ -9,6 +9,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import RedirectResponse
+from starlette.types import Receive, Scope, Send
 
 from flopwatch.query import Query
 from flopwatch.wire import Batch
@@ -42,11 +43,32 @@ class Parts:
     """Told of a job of which something was declared."""
 
 
+class Application(FastAPI):
+    """FastAPI's, with pushes taken before it."""
+
+    def __init__(self, intake: ingest.Intake, **described: Any) -> None:
+        super().__init__(**described)
+        self._intake = intake
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._intake.takes(scope):
+            await self._intake(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
 def build(
     parts: Parts, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
 ) -> FastAPI:
     """The application; ``mount`` is called last, so API routes win and unknown paths stay 404."""
-    app = FastAPI(
+    intake = ingest.Intake(
+        ingest.IngestParts(
+            ingest=parts.ingest, settings=parts.settings, metrics=parts.metrics, access=parts.access
+        )
+    )
+    app = Application(
+        intake,
         title="flopwatch",
         version=parts.version,
         summary="What the GPUs of a training cluster really achieve",
@@ -56,25 +78,16 @@ def build(
         lifespan=lifespan or _nothing,
     )
     errors.install(app)
-    _add_routes(app, parts)
+    _add_routes(app, parts, intake)
     _describe(app)
     if parts.mount is not None:
         _add_pages(app, parts)
     return app
 
 
-def _add_routes(app: FastAPI, parts: Parts) -> None:
+def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
     read = needs(parts.access, "read")
-    app.include_router(
-        ingest.router(
-            ingest.IngestParts(
-                ingest=parts.ingest,
-                settings=parts.settings,
-                metrics=parts.metrics,
-                caller=needs(parts.access, "ingest"),
-            )
-        )
-    )
+    app.include_router(ingest.router(intake))
     app.include_router(query.router(parts.query, read))
     app.include_router(export.router(parts.query, read))
     app.include_router(jobs.router(parts.fleet, read))

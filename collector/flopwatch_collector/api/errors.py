@@ -106,6 +106,11 @@ async def _unavailable(_: Request, error: Exception) -> JSONResponse:
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return internal()
+
+
+def internal() -> JSONResponse:
+    """The answer where the collector itself failed."""
     return response(Refused(500, "internal", "the collector failed to answer; its log says why"))
 
 
