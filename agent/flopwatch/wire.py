@@ -243,7 +243,10 @@ class Event:
     """Something that happened: an XID, a drain, a maintenance window, a spare, a change of health."""
 
     time_seconds: float
-    kind: Literal["xid", "drain", "maintenance", "spare", "health", "counter_reset", "price", "agent"]
+    kind: Literal[
+        "xid", "drain", "maintenance", "spare", "health", "stranded", "queue", "counter_reset", "price", "agent"
+    ]  # fmt: skip
+    """``stranded``: the CPU or memory beside a GPU is taken, so that the scheduler cannot give it out."""
     gpu: str | None = None
     code: int | None = None
     value: str | None = None

@@ -6,13 +6,14 @@ Everything that a page shows of GPU time, money or utilisation is read from here
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from flopwatch import query
 from flopwatch.answers.goodput import Goodput
+from flopwatch_collector.bookkeeping.daybook import DayBook, DayRecord
 from flopwatch_collector.bookkeeping.history import History
 from flopwatch_collector.bookkeeping.prices import Prices
 from flopwatch_collector.bookkeeping.window import Computed, Windows
@@ -37,6 +38,7 @@ FILL_SECONDS = 6.0
 LEAST_FILL_SECONDS = 1.0
 """So long it fills in history, though all else took longer."""
 FIGURE_LOOKBACK_SECONDS = 21_600.0
+DAYS_KEPT = 91
 FOLLOW_SECONDS = 30.0
 """A collector that only follows reads this often what the one on duty has written."""
 
@@ -68,6 +70,7 @@ class Accounting:
         self._windows = Windows(store, self._memory)
         self._history = History(store, control, self._zone, terms.timer)
         self._history.begin_with(terms.since_seconds)
+        self._daybook = DayBook(control)
         self._lock = threading.Lock()
         self._ticking = threading.Lock()
         self._now = 0.0
@@ -114,6 +117,23 @@ class Accounting:
             self._history.mark(start, end)
         until = max(started + FILL_SECONDS, self._timer() + LEAST_FILL_SECONDS)
         self._history.fill(now, edge, compute, lambda: self._timer() < until and not self._stopping.is_set())
+        self._keep_days(now, edge)
+
+    def _keep_days(self, now: float, edge: float) -> None:
+        """Note complete days, freeze those whose time has come, and revise what changed after that."""
+        for start, end in self._history.changed():
+            self._daybook.changed(start, end)
+        complete = [
+            (day, start, end)
+            for day, start, end in days.borders(now, DAYS_KEPT, self._zone)
+            if end <= edge and self._history.complete(start, end)
+        ]
+        self._daybook.keep(
+            now,
+            complete,
+            self._history.ledger,
+            lambda start, end: self._history.rollups(start, end, None, hourly=True),
+        )
 
     def _provide(self, state: FleetState, now: float, edge: float) -> None:
         """Compute what is still provisional, for readers."""
@@ -139,6 +159,10 @@ class Accounting:
     def again(self, start: float, end: float) -> None:
         """What figures of this time are made from is known better: its final windows are to be computed again."""
         self._history.mark(start, end)
+
+    def learned(self) -> int:
+        """Rises when something was learned that figures of any time are made from, such as a GPU's idle power."""
+        return self._windows.learned()
 
     def progress(self) -> float | None:
         """Share of the history that is computed; None when none is outstanding."""
@@ -197,7 +221,8 @@ class Accounting:
         for day, start, end in days.borders(now, n, self._zone):
             rows = self.ledger_rows(start, end, cluster=cluster)
             complete = end <= self._edge and self._history.complete(start, end)
-            result.append(days.day_answer(day, rows, complete=complete))
+            made = days.day_answer(day, rows, complete=complete)
+            result.append(_noted(made, self._daybook.record(made.day) if cluster is None else None))
         return tuple(result)
 
     def verdict(self, now: float, cluster: str | None = None) -> query.Verdict:
@@ -292,3 +317,18 @@ class Accounting:
 def _edge(now: float) -> float:
     """From when on time is provisional."""
     return float((now - HORIZON_SECONDS) // WINDOW_SECONDS * WINDOW_SECONDS)
+
+
+def _noted(day: query.Day, record: DayRecord | None) -> query.Day:
+    """The day with what was noted of it."""
+    if record is None:
+        return day
+    barely = record.barely_used_gpu_milliseconds
+    return replace(
+        day,
+        revision=record.revision,
+        frozen=record.frozen_seconds is not None,
+        revised_seconds=record.revised_seconds,
+        barely_used_gpu_milliseconds=barely,
+        billable_without_barely_used_ratio=days.without(day, barely),
+    )

@@ -58,6 +58,16 @@ class Day:
     complete: bool
     valid: bool
     """Known samples cover at least 90 % of capacity."""
+    frozen: bool = False
+    """Whether its figures were frozen, a day after its end."""
+    revision: int | None = None
+    """Rises when the figures of a frozen day change; ``None`` while the day is not complete."""
+    revised_seconds: float | None = None
+    """When its figures last changed after they were frozen."""
+    barely_used_gpu_milliseconds: int | None = None
+    """Work without steps in hours of less than 5 % SM activity; ``None`` unknown."""
+    billable_without_barely_used_ratio: float | None = None
+    """U_bill with that time left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -63,6 +63,7 @@ class History:
         self._size = FIRST_WINDOWS
         self._puts = 0
         self._filled = 0
+        self._changed: list[tuple[float, float]] = []
         self._cache: dict[tuple[RollupKind, float, float, tuple[int, ...] | None], Columns] = {}
 
     def begin_seconds(self, now: float) -> float | None:
@@ -177,6 +178,7 @@ class History:
             if self._done is not None:
                 self._done.update(windows)
             first, last = starts[0], starts[-1] + WINDOW_SECONDS
+            self._changed.append((first, last))
             self._puts += 1
             stale = [key for key in self._cache if key[1] < last and key[2] > first]
             for key in stale:
@@ -210,6 +212,12 @@ class History:
                 if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
             ]
         self._late.mark(hours)
+
+    def changed(self) -> list[tuple[float, float]]:
+        """Stretches whose windows were computed since the last call."""
+        with self._lock:
+            spans, self._changed = self._changed, []
+        return spans
 
     def filled(self) -> int:
         """Rises whenever windows of the past, not only the newest, were computed."""

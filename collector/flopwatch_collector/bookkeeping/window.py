@@ -7,6 +7,7 @@ import numpy as np
 
 from flopwatch.answers.goodput import Liability
 from flopwatch_collector.bookkeeping.declarations import Declarations
+from flopwatch_collector.bookkeeping.idle import IdlePowers
 from flopwatch_collector.bookkeeping.memo import Memos
 from flopwatch_collector.compute import demand, hang, progress
 from flopwatch_collector.compute.buckets import empty_rows
@@ -59,6 +60,7 @@ class Windows:
         self._store = store
         self._memos = Memos(control)
         self._declarations = Declarations(store)
+        self._idle = IdlePowers(control)
         self._policy = policy or LedgerPolicy()
         self._late: list[tuple[float, float]] = []
 
@@ -68,6 +70,8 @@ class Windows:
         if until <= start:
             return Computed.nothing()
         inputs, bases = self._inputs(state, (start, until), now)
+        if until < now:
+            self._idle.learn(inputs.samples)
         rows = account(inputs, start, until)
         self._learn(state, inputs, now)
         return Computed(
@@ -104,6 +108,7 @@ class Windows:
             samples=samples,
             events=self._declarations.before(end, now),
             queues=self._queues(start, end),
+            idle_watts=self._idle.watts(),
             newest_seconds=_newest(state),
             work={
                 job: JobWork(
@@ -237,6 +242,10 @@ class Windows:
         lost = whole.steps["begin"][whole.steps["lost"]]
         if lost.size:
             self._late.append((float(lost.min()), float(whole.steps["ts"].max())))
+
+    def learned(self) -> int:
+        """Rises when something was learned that figures of any time are made from."""
+        return self._idle.changes
 
     def forget(self) -> None:
         """Read again what was remembered of the store: something arrived late."""

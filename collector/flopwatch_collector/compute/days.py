@@ -9,6 +9,8 @@ from flopwatch_collector.compute.buckets import CODE
 from flopwatch_collector.compute.classes import is_billable
 from flopwatch_collector.model import Columns
 
+Border = tuple[date, float, float]
+"""(day, start, end), epoch seconds."""
 VALID_RATIO = 0.90
 """Known time as a share of capacity from which a day counts."""
 
@@ -23,7 +25,7 @@ def day_start(day: date, zone: tzinfo) -> float:
     return datetime.combine(day, time(), tzinfo=zone).timestamp()
 
 
-def borders(now: float, count: int, zone: tzinfo) -> tuple[tuple[date, float, float], ...]:
+def borders(now: float, count: int, zone: tzinfo) -> tuple[Border, ...]:
     """The last ``count`` days up to today, oldest first: (day, start, end), each end the next start."""
     today = day_of(now, zone)
     days = [today - timedelta(days=back) for back in range(count - 1, -1, -1)]
@@ -44,6 +46,13 @@ def day_answer(day: date, rows: Columns, *, complete: bool) -> Day:
         complete=complete,
         valid=bool(capacity) and capacity - unknown >= VALID_RATIO * capacity,
     )
+
+
+def without(day: Day, barely_used_gpu_milliseconds: int | None) -> float | None:
+    """The day's utilisation if barely used time were not billed; None where either is unknown."""
+    if day.billable_ratio is None or barely_used_gpu_milliseconds is None:
+        return None
+    return max(0.0, day.billable_ratio - barely_used_gpu_milliseconds / day.capacity_gpu_milliseconds)
 
 
 def split_by_day(rows: Columns, edges: list[float]) -> list[Columns]:

@@ -8,7 +8,7 @@ free GPUs of one node, or all nodes that are wholly free together.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from flopwatch_collector.compute.buckets import REASON_CODE, distinct, milliseco
 from flopwatch_collector.model import Columns
 
 Integers = npt.NDArray[np.int64]
-QUEUE_EVENT: Final = "queue"
+QUEUE_EVENT: Final[Literal["queue"]] = "queue"
 """Kind of the event rows that keep snapshots: ``value`` is the partition, ``text`` the snapshot as JSON."""
 STALE_SECONDS: Final = 3600.0
 """A snapshot says nothing of later time."""
@@ -57,7 +57,12 @@ def waiting_of(events: Columns, nodes: Mapping[int, str]) -> dict[str, list[Wait
             continue
         time = int(milliseconds(events["ts"][row]))
         known = json.loads(events["text"][row])
-        snapshot = (time, int(known["pending_jobs"]), int(known["pending_gpus"]), known["largest_request_gpus"])
+        snapshot = (
+            time,
+            int(known["pending_jobs"]),
+            int(known["pending_gpus"]),
+            known["largest_request_gpus"],
+        )
         told.setdefault((cluster, str(events["value"][row])), []).append(snapshot)
     result: dict[str, list[Waiting]] = {}
     for (cluster, _), snapshots in told.items():

@@ -10,11 +10,12 @@ from flopwatch_collector.compute.job_state import KINDS
 from flopwatch_collector.compute.segments import Segments, TrackTable
 
 Integers = npt.NDArray[np.int64]
+Column = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 def free_rows(
     inputs: LedgerInputs, table: TrackTable, found: Segments, free: npt.NDArray[np.bool_]
-) -> list[tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], ...]]:
+) -> list[tuple[Column, ...]]:
     """Columns (window, node, job, kind, milliseconds, useful milliseconds) of the free segments, by cluster."""
     if not free.any():
         return []
@@ -24,7 +25,7 @@ def free_rows(
     numbers, counts = np.unique(table.node[table.gpu > 0], return_counts=True)
     sizes = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     place = np.array([clusters.get(number, "") for number in node.tolist()], dtype=object)
-    parts = []
+    parts: list[tuple[Column, ...]] = []
     for cluster in sorted(set(place[free].tolist())):
         rows = np.flatnonzero(free & (place == cluster))
         own = demand.FreeTime(

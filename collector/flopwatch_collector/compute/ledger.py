@@ -92,7 +92,9 @@ def _account(
     node = table.node[found.track]
     free = plain & (kind == FREE) if inputs.queues else np.zeros(plain.size, dtype=np.bool_)
     told = plain & ~free
-    parts = [_stack([*(each[told] for each in (window, node, job, kind, found.amount)), np.zeros(told.sum())])]
+    parts = [
+        _stack([*(each[told] for each in (window, node, job, kind, found.amount)), np.zeros(told.sum())])
+    ]
     parts += [_stack(columns) for columns in free_rows(inputs, table, found, free)]
     parts += _runs_rows(inputs, found, node)
     return _summed(np.concatenate(parts, axis=1))

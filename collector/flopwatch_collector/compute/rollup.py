@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from flopwatch.mfu import fleet_ratio as weighted
 from flopwatch_collector.compute import mfu
-from flopwatch_collector.compute.buckets import WINDOW_SECONDS
+from flopwatch_collector.compute.buckets import CODE, REASON_CODE, WINDOW_SECONDS
 from flopwatch_collector.compute.classes import is_leased
 from flopwatch_collector.compute.gpu_state import cover, sorted_samples
 from flopwatch_collector.compute.mfu import JobBasis
@@ -30,13 +30,14 @@ STEP_SUMS: Final = (
     "steps", "step_seconds", "tokens", "steady_flops", "steady_peak_flop_seconds", "kept_flops", "kept_palm_flops",
 )  # fmt: skip
 SUMS: Final = (
-    "gpu_seconds", "leased_peak_flop_seconds",
+    "gpu_seconds", "opaque_gpu_seconds", "leased_peak_flop_seconds",
     *(f"{name}_{part}" for name in (*MEANS, TENSOR_CLOCK) for part in ("sum", "seconds")), *STEP_SUMS,
 )  # fmt: skip
 STEPPED_PEAK: Final = "stepped_peak_flop_seconds"
 """What the run's GPUs could have done during its kept steps; it goes into ``leased_peak_flop_seconds``."""
 ROLLUP_COLUMNS: Final = ("ts", "job", "gpus", *SUMS)
-"""``gpus`` is the mean number leased over the window; ``leased_peak_flop_seconds`` what these could have done at
+"""``gpus`` is the mean number leased over the window, ``opaque_gpu_seconds`` the time in which it worked and
+reported no steps; ``leased_peak_flop_seconds`` what these could have done at
 their dense peak, for jobs whose MFU is known. Steps count by the time they overlap; rolled-back ones do not."""
 
 
@@ -57,6 +58,7 @@ def job_rollup(
     table = _Sums(starts, _jobs_of(jobs, samples, timelines))
     place, _ = table.places(ledger["ts"][leased], jobs)
     table.add("gpu_seconds", place, time)
+    table.add("opaque_gpu_seconds", place, np.where(_opaque(ledger)[leased], time, 0.0))
     peaks = _peaks(ledger["ts"][leased], jobs, timelines, bases)
     table.add("leased_peak_flop_seconds", place, time * peaks)
     _add_samples(table, samples, now)
@@ -67,6 +69,12 @@ def job_rollup(
     # lease, or what its nodes sent, is not known yet.
     held = np.fmax(rows["leased_peak_flop_seconds"], rows[STEPPED_PEAK])
     return _with_gpus({**rows, "leased_peak_flop_seconds": held}, WINDOW_SECONDS)
+
+
+def _opaque(ledger: Columns) -> npt.NDArray[np.bool_]:
+    """Of each row, whether a job worked then of which no run is known."""
+    unexplained = np.isin(ledger["reason"], [REASON_CODE[""], REASON_CODE["idle_unknown"]])
+    return np.asarray((ledger["bucket"] == CODE["BUSY_OPAQUE"]) & unexplained)
 
 
 def empty_rollup() -> Columns:

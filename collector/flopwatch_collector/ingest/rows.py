@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flopwatch.wire import Batch, StepRecord
 from flopwatch_collector.ingest.decode import LARGEST_INTEGER, FieldError, MalformedBatch
 from flopwatch_collector.ingest.place import Place
+from flopwatch_collector.ingest.queues import events_of
 from flopwatch_collector.ingest.steps import step_columns
 from flopwatch_collector.model import (
     GPU_METRICS,
@@ -219,7 +220,7 @@ def _event_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
     gpus = [
         each.gpus[event.gpu] or 0 if event.gpu else 0
         for each in stretch.batches
-        for event in each.batch.events
+        for event in events_of(each.batch)
     ]
     return {
         "ts": stretch.times(event.time_seconds for event in rows),
@@ -238,7 +239,7 @@ _TABLES: dict[str, tuple[Callable[[Taken], Sequence[Any]], Callable[[_Stretch, S
     "port": (attrgetter("batch.port_samples"), _port_rows),
     "step": (attrgetter("steps"), _step_rows),
     "phase": (attrgetter("batch.phases"), _phase_rows),
-    "event": (attrgetter("batch.events"), _event_rows),
+    "event": (lambda taken: events_of(taken.batch), _event_rows),
 }
 
 

@@ -107,13 +107,18 @@ class Scratch(AbstractContextManager["Scratch"]):
         accounting = Accounting(
             self.store, self.control, self.directory, replace(self._terms, since_seconds=since)
         )
+        learned = accounting.learned()
         for _ in range(MOST_TICKS):
             accounting.tick(self.now)
-            if accounting.settled():
-                return accounting
             share = accounting.progress()
             if share is not None:
                 progress(f"{share:.0%} of the time is accounted for")
+            if not accounting.settled():
+                continue
+            if accounting.learned() == learned or since is None:
+                return accounting
+            learned = accounting.learned()
+            accounting.again(since, self.now)
         raise NotSettled(f"the accounting is not settled after {MOST_TICKS} rounds")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from flopwatch.query import AlertRow, Mark
+from flopwatch_collector.compute.demand import QUEUE_EVENT
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import PHASE_KINDS, JobRecord
 from flopwatch_collector.views.sources import Moment, Sources
@@ -80,7 +81,10 @@ def _of_events(sources: Sources, moment: Moment, record: JobRecord) -> list[Mark
     if not nodes or end <= begin:
         return []
     events = sources.store.events(begin, end)
-    chosen = np.flatnonzero(np.isin(events["node"].astype(np.float64), np.array(nodes, dtype=np.float64)))
+    own = np.isin(events["node"].astype(np.float64), np.array(nodes, dtype=np.float64))
+    chosen = np.flatnonzero(
+        own & np.array([str(kind) != QUEUE_EVENT for kind in events["kind"]], dtype=np.bool_)
+    )
     return [
         Mark(
             time_seconds=float(events["ts"][row]),
