@@ -47,6 +47,8 @@ OUTPUT_OPTIONS = frozenset(
     )
 )  # fmt: skip
 """Arguments that name a folder of the run's own files."""
+METRICS_OPTIONS = frozenset(f"--{head}metrics{mark}server.port" for head in ("", "trainer.") for mark in "_-")
+MAX_PORT = 65_536
 INTERPRETER = re.compile(r"(?:pt_main_thread|python[\d.]*|pypy[\d.]*)$")
 
 
@@ -162,6 +164,12 @@ def output_paths(argv: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         path for path in values_of(argv, OUTPUT_OPTIONS) if "://" not in path.removeprefix("file://")
     )
+
+
+def metrics_ports(argv: tuple[str, ...]) -> tuple[int, ...]:
+    """Ports that a command line names for the trainer's Prometheus endpoint, as prime-rl does."""
+    found = values_of(argv, METRICS_OPTIONS)
+    return tuple(int(text) for text in found if text.isdigit() and 0 < int(text) < MAX_PORT)
 
 
 def values_of(argv: tuple[str, ...], options: frozenset[str]) -> tuple[str, ...]:

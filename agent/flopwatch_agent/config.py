@@ -13,6 +13,7 @@ from flopwatch.settings import SettingError, section
 from flopwatch.wire import MAX_NAME_LENGTH
 
 DEFAULT_SPOOL_BYTES = 1 << 30
+COLLECTOR_URLS = "an address such as http://collector:8095 or https://collector.example.com"
 TOKEN_FILE_VARIABLE = "FLOPWATCH_AGENT_TOKEN_FILE"  # noqa: S105 - a variable's name
 
 
@@ -50,6 +51,8 @@ class AgentSettings:
     """Unix socket that ``StepReporter`` sends to; the word ``off`` for none."""
     log_globs: tuple[str, ...] = ()
     """Log files to follow beside those found by themselves, such as ``/scratch/*/train.log``."""
+    trainer_endpoints: tuple[str, ...] = ()
+    """Prometheus pages of trainers, such as ``http://127.0.0.1:8000/metrics``, beside those that arguments name."""
     log_format: tuple[Any, ...] = ()
     """Step lines of in-house trainers: tables with ``name``, ``expression``, ``units`` and ``literal``."""
     pod_logs: Path = Path("/var/log/pods")
@@ -71,9 +74,11 @@ class AgentSettings:
         if self.node is not None:
             _check_name("node", self.node)
         if self.collector_url is not None:
-            _check_url(self.collector_url)
+            _check_url(self.collector_url, "collector_url", COLLECTOR_URLS)
         if self.token is not None and self.token_file is not None:
             raise SettingError("agent.token_file", str(self.token_file), "absent when agent.token is given")
+        for url in self.trainer_endpoints:
+            _check_url(url, "trainer_endpoints", "addresses such as http://127.0.0.1:8000/metrics")
         for pattern in self.log_globs:
             if not pattern.startswith("/"):
                 raise SettingError("agent.log_globs", pattern, "absolute paths, * and ? in them")
@@ -114,15 +119,14 @@ def _check_name(name: str, value: str) -> None:
         raise SettingError(f"agent.{name}", value, f"1 to {MAX_NAME_LENGTH} printable characters")
 
 
-def _check_url(url: str) -> None:
-    allowed = "an address such as http://collector:8095 or https://collector.example.com"
+def _check_url(url: str, name: str, allowed: str) -> None:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError as error:
-        raise SettingError("agent.collector_url", url, allowed) from error
+        raise SettingError(f"agent.{name}", url, allowed) from error
     if not usable or parts.query or parts.fragment or parts.username:
-        raise SettingError("agent.collector_url", url, allowed)
+        raise SettingError(f"agent.{name}", url, allowed)
 
 
 def data_folder(settings: AgentSettings, environ: Mapping[str, str]) -> Path:

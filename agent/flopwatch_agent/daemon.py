@@ -35,6 +35,7 @@ from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
 from flopwatch_agent.sources.steps import StepsSource
 from flopwatch_agent.spool import Spool
 from flopwatch_agent.sysfs import KernelTree
+from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 from flopwatch_agent.trainers.reader import LogReader
 from flopwatch_agent.trainers.userformat import UserFormat
 
@@ -260,7 +261,9 @@ class Daemon:
     def _job_watch(self, procfs: Procfs, boot: str, folder: Path) -> JobWatch:
         committed = self._queue.spool.next_sequence - 1 if self._queue is not None else -1
         positions = self._queue.positions if self._queue is not None else Positions(folder, committed)
-        finder = LogFinder(procfs, self._settings.pod_logs)
+        settings = self._settings
+        endpoints = TrainerEndpoints(settings.trainer_endpoints, procfs, settings.node_name)
+        finder = LogFinder(procfs, settings.pod_logs, endpoints)
         self._steps = StepsSource(
             finder=finder,
             positions=positions,
@@ -275,7 +278,7 @@ class Daemon:
         )
         jobs = JobsSource(procfs, boot)
         configured = ConfiguredLogs(self._settings.log_globs, finder.holds)
-        files = Files(configs=ConfigReader(procfs), configured=configured)
+        files = Files(configs=ConfigReader(procfs), configured=configured, endpoints=endpoints)
         return JobWatch(gpus=view, jobs=jobs, steps=self._steps, files=files, sdk=self._sdk)
 
     def _close(self) -> bool:

@@ -15,6 +15,7 @@ from flopwatch_agent.sdk_socket import Datagram, SdkSocket
 from flopwatch_agent.source import NOTHING, ObservedJob, Readings, SourceHealth, joined
 from flopwatch_agent.sources.jobs import JobsSource
 from flopwatch_agent.sources.steps import StepsSource
+from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Files:
 
     configs: ConfigReader
     configured: ConfiguredLogs
+    endpoints: TrainerEndpoints
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class JobWatch:
         self.bell = Bell()
         self.sdk_unattributed = 0
         self._gpus, self._jobs, self._steps, self._sdk = gpus, jobs, steps, sdk
-        self._configs, self._configured = files.configs, files.configured
+        self._configs, self._configured, self._endpoints = files.configs, files.configured, files.endpoints
         self._lock = threading.Lock()
         self._taken = Taken()
         self._observed: tuple[ObservedJob, ...] = ()
@@ -92,11 +94,13 @@ class JobWatch:
 
     def start(self) -> None:
         """Begin to watch."""
+        self._endpoints.start()
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
         """End after the present look."""
         self._stop.set()
+        self._endpoints.stop()
         self._thread.join(seconds)
 
     def take(self) -> Taken:
@@ -171,8 +175,9 @@ class JobWatch:
         self._peers = {pid for pid in self._peers if self._jobs.ref_of(pid) is not None}
         live = tuple(job for job in observed if not job.ended)
         assigned = self._configured.assign(live, now)
-        gone = (*(job for job in observed if job.ended), *assigned.ended)
-        live += assigned.alone
+        pages, over = self._endpoints.alone(now)
+        gone = (*(job for job in observed if job.ended), *assigned.ended, *over)
+        live += (*assigned.alone, *pages)
         findings = [
             *self._steps.look(now, live, assigned.by_job),
             *(item for job in observed for item in job.findings),

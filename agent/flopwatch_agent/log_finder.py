@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flopwatch_agent.attribution import slurm_job
+from flopwatch_agent.endpoint_stream import EndpointStream
 from flopwatch_agent.job_paths import job_path
 from flopwatch_agent.log_file import FileIdentity, identity_of
 from flopwatch_agent.metric_files import MetricFile, MetricFiles
@@ -13,6 +14,7 @@ from flopwatch_agent.permissions import may_read
 from flopwatch_agent.pod_logs import POD_LOGS, pod_logs
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.source import JobProcess, ObservedJob
+from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 
 WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
 ANCESTORS = 4
@@ -60,6 +62,8 @@ class Output:
     appended: bool
     """Opened for appending: what stood in it before may be another run's."""
     rank: int | None = None
+    stream: EndpointStream | None = None
+    """What is read instead of a file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +80,12 @@ class Outputs:
 class LogFinder:
     """Looks at what the processes of a job write to. ``pod_root`` is where the kubelet keeps pods' output."""
 
-    def __init__(self, procfs: Procfs, pod_root: Path = POD_LOGS) -> None:
+    def __init__(
+        self, procfs: Procfs, pod_root: Path = POD_LOGS, endpoints: TrainerEndpoints | None = None
+    ) -> None:
         self.procfs = procfs
         self._pod_root = pod_root
+        self._endpoints = endpoints
         self._metrics = MetricFiles(procfs)
         self._root = procfs.tree.root
         self._prefix = f"{self._root}/"
@@ -103,11 +110,13 @@ class LogFinder:
                 self._look(process, number, files, reasons, pipes)
         if not files or pipes:
             files.update(self._kept_indirect(job, pipes, now, direct=bool(files)))
-        metrics = self._metrics.find(job, now) if beside else ()
+        metrics = [as_output(item) for item in self._metrics.find(job, now)] if beside else []
+        if beside and self._endpoints is not None:
+            metrics += [as_page(stream) for stream in self._endpoints.of_job(job, now)]
         return Outputs(
             files=tuple(files.values()),
             reason=None if files else next(iter(reasons), None),
-            beside=tuple(as_output(item) for item in metrics if item.identity not in files),
+            beside=tuple(item for item in metrics if item.identity not in files),
         )
 
     def holds(self, job: ObservedJob, identity: FileIdentity) -> bool:
@@ -293,3 +302,10 @@ class LogFinder:
 def as_output(item: MetricFile) -> Output:
     """A file of metrics as a file to follow: what stood in it before may be another run's."""
     return Output(identity=item.identity, way=item.way, path=item.path, appended=True, rank=item.rank)
+
+
+def as_page(stream: EndpointStream) -> Output:
+    """A trainer's endpoint as a file to follow: all of it was scraped from this run."""
+    return Output(
+        identity=stream.identity, way=Path(stream.url), path=stream.url, appended=False, stream=stream
+    )

@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Protocol
 
+from flopwatch_agent.endpoint_stream import EndpointStream
 from flopwatch_agent.log_file import LogFile
 from flopwatch_agent.trainers.rows import Output, Row
 
@@ -49,7 +50,7 @@ class Position:
 class Follower:
     """One file that is followed for one job."""
 
-    file: LogFile
+    file: LogFile | EndpointStream
     job: str
     reader: Reader
     run_start_seconds: float

@@ -19,6 +19,8 @@ EVENT_FILE = re.compile(
 RUN_FOLDER = re.compile(r"(?P<run>.*?)/(?:files|logs|metrics|artifacts|attempt_\d+)/")
 CUSTOM = ("wandb", "mlruns", "runs", "lightning_logs", "tb_logs", "nemo_experiments")
 """Folders that libraries make in the working folder when they are told no other."""
+HOST_NAME = "root/etc/hostname"
+"""Below a process in procfs: the name of the machine or container that it runs in."""
 Found = tuple[str, os.stat_result]
 """A path below the folder, and its status."""
 
@@ -68,6 +70,6 @@ def named_writers(procfs: Procfs, processes: tuple[JobProcess, ...]) -> set[tupl
         status = procfs.tree.text(f"{process.pid}/status") or ""
         line = next((row for row in status.splitlines() if row.startswith("NSpid:")), "")
         numbers = line.split()[1:] or [str(process.pid)]
-        inside = (procfs.tree.text(f"{process.pid}/root/etc/hostname") or "").strip()
+        inside = (procfs.tree.text(f"{process.pid}/{HOST_NAME}") or "").strip()
         found |= {(host, number) for host in (os.uname().nodename, inside) if host for number in numbers}
     return found

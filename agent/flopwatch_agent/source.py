@@ -76,6 +76,8 @@ class ObservedJob:
     """Folders that the environment names, or custom puts into the working folder: other runs may write there too."""
     output_files: tuple[SlurmFile, ...] = ()
     """Where the scheduler may put the job's output; they never leave the node."""
+    metrics_ports: tuple[int, ...] = ()
+    """Ports that the command lines name for a trainer's Prometheus endpoint."""
     model_caches: tuple[str, ...] = ()
     """Folders in which models were downloaded."""
     declared_model: str | None = None

@@ -282,7 +282,7 @@ class StepsSource:
     def _follow(self, job: ObservedJob, output: Output, *, is_metrics: bool = False) -> None:
         ref = job.sighting.ref
         try:
-            file = LogFile(output.way, output.path)
+            file = output.stream or LogFile(output.way, output.path)
         except OSError as error:
             if is_metrics:
                 logger.debug("%s cannot be opened: %s", output.path, error)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -11,81 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.agent.watched_job import CONFIG, PATIENCE, POD, ROW, SCAN, TABLE, Job, event_file, said
 
-from flopwatch.wire import StepRecord
 from flopwatch_agent.attribution import output_paths
-from flopwatch_agent.log_finder import LogFinder
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.positions import Positions
-from flopwatch_agent.procfs import Procfs
-from flopwatch_agent.source import ObservedJob
-from flopwatch_agent.sources.jobs import JobsSource
-from flopwatch_agent.sources.steps import LET_GO_SECONDS, StepsSource
-from flopwatch_agent.sysfs import KernelTree
-from flopwatch_agent.trainers.reader import LogReader
-
-ROW = "iter {}: loss 3.1234, time 250.00ms, mfu 40.00%\n"
-PATIENCE, SCAN = 11.0, 21.0
-HOLD = """
-import sys, time
-files = [open(path, "a") for path in sys.argv[1].split(":") if path]
-print("up", flush=True)
-time.sleep(600)
-"""
-TABLE = "step,train_loss,epoch,lr,step_time\n0,2.5,0,0.0003,0.5\n1,2.5,0,0.0003,0.5\n"
-CONFIG = {
-    "model_type": "llama", "hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "vocab_size": 1000,
-}  # fmt: skip
-POD = "0d5c0e1a-77aa-4be7-9d3e-30c6e8b5f0aa"
-
-
-class Job:
-    """A process, and what an agent makes of its steps; time is the test's."""
-
-    def __init__(self, folder: Path, proc: Path = Path("/proc")) -> None:
-        self.folder, self.proc = folder, proc
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self.restart()
-
-    def restart(self) -> None:
-        procfs = Procfs(KernelTree(self.proc))
-        self.jobs = JobsSource(procfs, "boot")
-        self.steps = StepsSource(
-            finder=LogFinder(procfs, self.folder / "pods"),
-            positions=Positions(self.folder, -1),
-            new_reader=LogReader,
-            node="n",
-        )
-
-    def start(
-        self, *arguments: str, open_files: tuple[Path, ...] = (), stdout: Path | None = None, **options
-    ) -> int:
-        """A trainer that holds files open; its standard output is a file without steps unless told otherwise."""
-        with (stdout or self.folder / "console").open("ab") as sink:
-            command = [sys.executable, "-c", HOLD, ":".join(map(str, open_files)), *arguments]
-            self.processes.append(
-                subprocess.Popen(command, stdout=sink, stderr=subprocess.DEVNULL, cwd=self.folder, **options)
-            )
-        while not (stdout or self.folder / "console").read_bytes().endswith(b"up\n"):
-            time.sleep(0.02)
-        return self.processes[-1].pid
-
-    def observed(self) -> tuple[ObservedJob, ...]:
-        """The jobs at the real time, which the kernel's start times go by."""
-        pids = tuple(process.pid for process in self.processes)
-        return self.jobs.observe(time.time(), {"GPU-0": pids}, frozenset(), ())
-
-    def look(self, now: float) -> tuple[StepRecord, ...]:
-        observed = self.observed()
-        self.steps.look(now, tuple(job for job in observed if not job.ended), {})
-        found = self.steps.read(now).steps
-        ended = tuple(job for job in observed if job.ended)
-        return found + (self.steps.end(ended, now).steps if ended else ())
-
-    def over(self, *moments: float) -> list[StepRecord]:
-        began = time.time()
-        return [step for moment in moments for step in self.look(began + moment)]
+from flopwatch_agent.sources.steps import LET_GO_SECONDS
 
 
 @pytest.fixture
@@ -95,30 +25,6 @@ def job(tmp_path: Path) -> Iterator[Job]:
     for process in made.processes:
         process.kill()
         process.wait(5)
-
-
-def said(steps: list[StepRecord]) -> list[tuple[str, int, float | None]]:
-    return [(step.source, step.step, step.seconds) for step in steps]
-
-
-def event(step: int, wall: float, tag: str, value: float) -> bytes:
-    """A scalar as TensorBoard's writer frames it (TFRecord of an Event), checksums left empty."""
-
-    def field(number: int, content: bytes) -> bytes:
-        return bytes([number << 3 | 2, len(content)]) + content
-
-    simple = b"\x15" + struct.pack("<f", value)
-    summary = field(1, field(1, tag.encode()) + simple)
-    record = b"\x09" + struct.pack("<d", wall) + b"\x10" + bytes([step]) + field(5, summary)
-    return struct.pack("<Q", len(record)) + b"\0" * 4 + record + b"\0" * 4
-
-
-def event_file(tags: tuple[tuple[str, float], ...] = (("lm loss", 2.5), ("iteration-time", 0.5))) -> bytes:
-    now = time.time()
-    version = b"\x09" + struct.pack("<d", now) + b"\x1a\x0dbrain.Event:2"
-    head = struct.pack("<Q", len(version)) + b"\0" * 4 + version + b"\0" * 4
-    rows = (event(n, now + n, tag, value) for n in range(1, 6) for tag, value in tags)
-    return head + b"".join(rows)
 
 
 def test_tensorboard_s_event_file_in_the_folder_of_an_argument(job: Job) -> None:
@@ -441,178 +347,3 @@ def test_a_pod_without_a_log_here_says_why_there_are_no_steps(pod: Job) -> None:
 )
 def test_folders_come_from_known_arguments_only(words: tuple[str, ...], paths: tuple[str, ...]) -> None:
     assert output_paths(words) == paths
-
-
-SLURM_STEP = "0::/system.slice/slurmstepd.scope/job_128/step_0/user/task_0\n"
-
-
-def as_slurm_sees_it(folder: Path, process: "subprocess.Popen[bytes]", name: str = "proc") -> Path:
-    """A process table with this one process, in a step of Slurm job 128."""
-    proc = folder / name
-    own = proc / str(process.pid)
-    own.mkdir(parents=True)
-    (proc / "uptime").symlink_to("/proc/uptime")
-    for part in ("stat", "status", "cmdline", "environ", "fd", "fdinfo", "root", "cwd", "comm"):
-        (own / part).symlink_to(f"/proc/{process.pid}/{part}")
-    (own / "cgroup").write_text(SLURM_STEP)
-    return proc
-
-
-@pytest.mark.parametrize(
-    ("more", "name"),
-    [
-        ({}, "slurm-128.out"),
-        ({"SLURM_ARRAY_JOB_ID": "126", "SLURM_ARRAY_TASK_ID": "2"}, "slurm-126_2.out"),
-        ({"SBATCH_OUTPUT": "logs/%x_%j.txt"}, "logs/llm_128.txt"),
-        ({"SLURM_STDOUTMODE": "%J-%t"}, "128.0-3"),
-    ],
-)
-def test_a_task_of_srun_is_followed_in_slurm_s_file_though_another_node_writes_it(
-    tmp_path: Path, more: dict[str, str], name: str
-) -> None:
-    task = {"SLURM_JOB_ID": "128", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_JOB_NAME": "llm"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(600)"],
-        env={**os.environ, **task, "SLURM_SUBMIT_DIR": str(tmp_path), **more},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        made = Job(tmp_path, as_slurm_sees_it(tmp_path, process))
-        made.processes.append(process)
-        log = tmp_path / name
-        log.parent.mkdir(exist_ok=True)
-        log.write_text("".join(ROW.format(n) for n in range(3)))
-
-        assert said(made.over(0)) == [("log", 0, 0.25), ("log", 1, 0.25), ("log", 2, 0.25)]
-        assert [item.path for item in made.steps.logs()] == [str(log)]
-    finally:
-        process.kill()
-        process.wait(5)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def test_slurm_s_file_of_another_user_is_left_alone(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a file away")
-    environment = {**os.environ, "SLURM_JOB_ID": "128", "SLURM_SUBMIT_DIR": str(tmp_path)}
-    process = subprocess.Popen(["sleep", "600"], env=environment, stdout=subprocess.PIPE)
-    try:
-        made = Job(tmp_path, as_slurm_sees_it(tmp_path, process))
-        made.processes.append(process)
-        (tmp_path / "slurm-128.out").write_text(ROW.format(1))
-        os.chown(tmp_path / "slurm-128.out", 65_534, 65_534)
-
-        assert made.over(0) == []
-    finally:
-        process.kill()
-        process.wait(5)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def event_name(pid: int, host: str = os.uname().nodename) -> str:
-    return f"events.out.tfevents.1796075540.{host}.{pid}.0"
-
-
-def test_tensorboard_s_file_in_the_working_folder_is_known_by_its_writer(job: Job) -> None:
-    pid = job.start()
-    folder = job.folder / "runs/Nov30_21-00-00_node"
-    folder.mkdir(parents=True)
-    (folder / event_name(pid)).write_bytes(event_file())
-    for name in (event_name(pid + 1), event_name(pid, "other-node")):
-        (folder / name).write_bytes(event_file((("lm loss", 1.0), ("iteration-time", 9.0))))
-
-    assert {step.seconds for step in job.over(0, PATIENCE)} == {0.5}
-
-
-def test_lightning_s_table_in_the_working_folder_counts_where_no_other_run_writes_there(job: Job) -> None:
-    job.start()
-    for version in (0, 1):
-        (job.folder / f"lightning_logs/version_{version}").mkdir(parents=True)
-    old = job.folder / "lightning_logs/version_0/metrics.csv"
-    old.write_text(TABLE)
-    os.utime(old, (time.time() - 3600, time.time() - 3600))
-    (job.folder / "lightning_logs/version_1/metrics.csv").write_text(TABLE)
-
-    assert said(job.over(0, PATIENCE)) == [("file", 0, 0.5), ("file", 1, 0.5)]
-
-
-@pytest.mark.parametrize("value", ["{}/elsewhere", "file://{}/elsewhere"])
-@pytest.mark.parametrize(("runs", "count"), [(("a",), 3), (("a", "b"), 0)])
-def test_mlflow_s_folder_of_the_environment_counts_where_one_run_writes_there(
-    job: Job, value: str, runs: tuple[str, ...], count: int
-) -> None:
-    job.start(env={**os.environ, "MLFLOW_TRACKING_URI": value.format(job.folder)})
-    began = round(time.time() * 1000)
-    rows = "".join(f"{began + 500 * n} 0.500000 {n}\n" for n in range(1, 4))
-    for run in runs:
-        folder = job.folder / f"elsewhere/0/{run}/metrics/perf"
-        folder.mkdir(parents=True)
-        (folder / "step_time_seconds").write_text(rows)
-
-    assert len(job.over(0, PATIENCE)) == count
-
-
-def test_the_console_of_wandb_is_found_by_the_writer_that_the_job_started(job: Job) -> None:
-    root = job.folder / "tracker"
-    for run in ("run-20261130_101010-ours", "run-20261130_101011-other"):
-        (root / "wandb" / run / "files").mkdir(parents=True)
-        (root / "wandb" / run / "logs").mkdir()
-    ours = root / "wandb/run-20261130_101010-ours"
-    writer = (
-        "import subprocess, sys, time\n"
-        f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'], stdout=open({str(ours)!r} + "
-        "'/logs/debug-core.log', 'w'), stderr=subprocess.DEVNULL)\n"
-        "print('up', flush=True); time.sleep(600)"
-    )
-    with (job.folder / "console").open("ab") as sink:
-        environment = {**os.environ, "WANDB_DIR": str(root)}
-        command = [sys.executable, "-c", writer]
-        job.processes.append(subprocess.Popen(command, stdout=sink, cwd=job.folder, env=environment))
-    while not (job.folder / "console").read_bytes().endswith(b"up\n"):
-        time.sleep(0.02)
-    (ours / "files/output.log").write_text("".join(ROW.format(n) for n in range(3)))
-    (root / "wandb/run-20261130_101011-other/files/output.log").write_text(ROW.format(70) * 3)
-
-    assert said(job.over(0, PATIENCE)) == [("file", 0, 0.25), ("file", 1, 0.25), ("file", 2, 0.25)]
-
-
-def shape_of(job: Job) -> list[tuple[str, int]]:
-    reader = ConfigReader(job.jobs._procfs)
-    return [(fact.origin, (fact.shape or {})["hidden"]) for fact in reader.facts(job.observed()[0])]
-
-
-def test_a_model_that_the_command_line_names_is_read_from_the_cache_of_downloads(job: Job) -> None:
-    revision, cache = "0" * 39 + "a", job.folder / "hub"
-    snapshot = cache / "models--org--tiny/snapshots" / revision
-    snapshot.mkdir(parents=True)
-    (cache / "models--org--tiny/blobs").mkdir()
-    (cache / "models--org--tiny/refs").mkdir()
-    (cache / "models--org--tiny/refs/main").write_text(revision)
-    (cache / "models--org--tiny/blobs/b1").write_text(json.dumps(CONFIG))
-    (snapshot / "config.json").symlink_to("../../blobs/b1")
-    job.start("--model_name_or_path", "org/tiny", env={**os.environ, "HF_HUB_CACHE": str(cache)})
-
-    assert shape_of(job) == [("config.json of the downloaded model", 64)]
-
-    (snapshot / "config.json").unlink()
-    (job.folder / "elsewhere.json").write_text(json.dumps(CONFIG))
-    (snapshot / "config.json").symlink_to(job.folder / "elsewhere.json")
-    assert shape_of(job) == []
-
-
-def test_the_configuration_that_the_trainer_saves_beside_its_output_gives_the_shape(job: Job) -> None:
-    job.start("--output_dir", "out")
-    old, new = job.folder / "out/checkpoint-9", job.folder / "out/checkpoint-10"
-    old.mkdir(parents=True)
-    new.mkdir()
-    stale = job.folder / "out/config.json"
-    stale.write_text(json.dumps({**CONFIG, "hidden_size": 32}))
-    os.utime(stale, (time.time() - 3600, time.time() - 3600))
-    assert shape_of(job) == []
-
-    (old / "config.json").write_text(json.dumps({**CONFIG, "hidden_size": 128}))
-    (new / "config.json").write_text(json.dumps(CONFIG))
-    assert shape_of(job) == [("config.json of the output folder", 64)]
