@@ -15,7 +15,7 @@ import numpy.typing as npt
 from flopwatch.wire import Batch
 from flopwatch_collector.ingest.decode import FieldError, MalformedBatch, check
 from flopwatch_collector.ingest.directory import Directory, Resolved
-from flopwatch_collector.ingest.rows import Extent, check_numbers, together
+from flopwatch_collector.ingest.rows import Extent, together
 from flopwatch_collector.ingest.spans import Spans
 from flopwatch_collector.model import BatchId, RawRows
 from flopwatch_collector.store.port import Control, Overloaded, Store, Unavailable, WriteResult
@@ -125,7 +125,6 @@ class Ingest:
             Unavailable: the collector is being stopped.
         """
         check(batch)
-        check_numbers(batch)
         return self.accept_checked(batch, sent_at_seconds=sent_at_seconds)
 
     def accept_checked(self, batch: Batch, *, sent_at_seconds: float | None = None) -> "Future[Accepted]":

@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from flopwatch.wire import WIRE_VERSION, Batch
+from flopwatch_collector.ingest import quick
+from flopwatch_collector.ingest.quick import LARGEST_INTEGER, LATEST_TIME_SECONDS
 
-LATEST_TIME_SECONDS = 32_503_680_000.0
-"""The year 3000: a number beyond it is no time."""
-LARGEST_INTEGER = 2**62
 SHOWN_CHARACTERS = 80
 
 _DECODER = msgspec.json.Decoder(Batch, strict=True)
@@ -53,14 +52,29 @@ class UnknownEncoding(Exception):
 
 
 def read_batch(body: bytes, content_encoding: str, max_body_bytes: int) -> Batch:
-    """The batch in the body of a push.
+    """The batch in the body of a push, by attributes the same as the wire's, checked.
 
     Raises:
         BodyTooLarge: more than ``max_body_bytes`` after decompression.
         UnknownEncoding: an encoding other than ``gzip`` and ``identity``.
         MalformedBatch: not a batch of this version.
     """
-    return decode(plain_bytes(body, content_encoding, max_body_bytes))
+    plain = plain_bytes(body, content_encoding, max_body_bytes)
+    try:
+        batch = quick.read(plain)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _explained(plain)
+    _check_rare(batch)
+    return batch
+
+
+def _explained(plain: bytes) -> Batch:
+    """What the wire's own classes say of a body that was refused.
+
+    Raises:
+        MalformedBatch: what is wrong, with its field.
+    """
+    return decode(plain)
 
 
 def plain_bytes(body: bytes, content_encoding: str, max_body_bytes: int) -> bytes:
@@ -117,11 +131,35 @@ def check(batch: Batch) -> None:
     Raises:
         MalformedBatch: such a number, with its field.
     """
+    _check_rows(batch)
+    _check_rare(batch)
+
+
+def _check_rows(batch: Batch) -> None:
+    """The rows of hardware."""
+    for field in ("gpu_samples", "node_samples", "port_samples"):
+        for row in getattr(batch, field):
+            _check_time(f"{field}.time_seconds", row.time_seconds)
+            for name in row.__slots__:
+                value = getattr(row, name)
+                if isinstance(value, (int, float)) and abs(value) > LARGEST_INTEGER:
+                    raise MalformedBatch(
+                        FieldError(
+                            field=f"{field}.{name}", value="a number beyond 2**62", allowed="at most 2**62"
+                        )
+                    )
+
+
+def _check_time(field: str, seconds: float) -> None:
+    if not 0.0 <= seconds <= LATEST_TIME_SECONDS:
+        allowed = "epoch seconds from 1970 to 3000"
+        raise MalformedBatch(FieldError(field=field, value=f"{seconds!r}", allowed=allowed))
+
+
+def _check_rare(batch: Batch) -> None:
+    """All but the rows of hardware."""
     for field, seconds in _times(batch):
-        if not 0.0 <= seconds <= LATEST_TIME_SECONDS:
-            raise MalformedBatch(
-                FieldError(field=field, value=f"{seconds!r}", allowed="epoch seconds from 1970 to 3000")
-            )
+        _check_time(field, seconds)
     for lease in batch.leases:
         if not 0.0 < lease.share_ratio <= 1.0:
             share = f"{lease.share_ratio!r}"
@@ -137,11 +175,6 @@ def check(batch: Batch) -> None:
 
 def _times(batch: Batch) -> Iterator[tuple[str, float]]:
     yield "sampled_at_seconds", batch.sampled_at_seconds
-    for field in ("gpu_samples", "node_samples", "port_samples", "events"):
-        rows = getattr(batch, field)
-        if rows:
-            yield f"{field}.time_seconds", min(row.time_seconds for row in rows)
-            yield f"{field}.time_seconds", max(row.time_seconds for row in rows)
     for field, names in _SPANS.items():
         for row in getattr(batch, field):
             for name in names:
@@ -155,6 +188,7 @@ _SPANS = {
     "phases": ("begin_seconds", "end_seconds"),
     "sessions": ("begin_seconds", "end_seconds"),
     "leases": ("start_seconds", "end_seconds"),
+    "events": ("time_seconds",),
 }
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from flopwatch.wire import Batch, StepRecord
-from flopwatch_collector.ingest.decode import LARGEST_INTEGER, FieldError, MalformedBatch
 from flopwatch_collector.ingest.place import Place
 from flopwatch_collector.ingest.queues import events_of
 from flopwatch_collector.ingest.steps import step_columns
@@ -91,11 +90,7 @@ def _event_times(name: str, owners: Array, table: Columns) -> tuple[Array, Array
 
 
 def together(batches: Sequence[Taken]) -> Group:
-    """The rows of all batches.
-
-    Raises:
-        MalformedBatch: a number that no column can hold.
-    """
+    """The rows of all batches, which ``decode`` has checked."""
     tables: dict[str, Columns] = {}
     owners: dict[str, Array] = {}
     for name, (rows_of, made) in _TABLES.items():
@@ -140,7 +135,7 @@ class _Stretch:
 
 def _gpu_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
     """``GPU_COLUMNS``; GPU 0 where another node reports the GPU."""
-    table = _numbers(rows, ("interval_seconds", *GPU_METRICS), "gpu_samples")
+    table = _numbers(rows, ("interval_seconds", *GPU_METRICS))
     intervals = table[0]
     unknown = ~((intervals > 0.0) & (intervals <= LONGEST_INTERVAL_SECONDS))
     intervals[unknown] = stretch.each(lambda place: place.interval_seconds)[unknown]
@@ -162,7 +157,7 @@ def _gpu_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
 
 def _node_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
     """``NODE_COLUMNS`` of host samples."""
-    table = _numbers(rows, _NODE_METRICS, "node_samples")
+    table = _numbers(rows, _NODE_METRICS)
     return {
         "ts": stretch.times(row.time_seconds for row in rows),
         "node": stretch.nodes(),
@@ -172,7 +167,7 @@ def _node_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
 
 def _port_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
     """``PORT_COLUMNS`` of NIC samples."""
-    table = _numbers(rows, _PORT_NUMBERS, "port_samples")
+    table = _numbers(rows, _PORT_NUMBERS)
     return {
         "ts": stretch.times(row.time_seconds for row in rows),
         "node": stretch.nodes(),
@@ -243,41 +238,10 @@ _TABLES: dict[str, tuple[Callable[[Taken], Sequence[Any]], Callable[[_Stretch, S
 }
 
 
-def check_numbers(batch: Batch) -> None:
-    """Refuse a batch with a number that no column can hold.
-
-    Raises:
-        MalformedBatch: such a number, with its field.
-    """
-    for field_name, names in _NUMBERS.items():
-        if rows := getattr(batch, field_name):
-            _numbers(rows, names, field_name)
-
-
-_NUMBERS = {
-    "gpu_samples": ("interval_seconds", *GPU_METRICS),
-    "node_samples": _NODE_METRICS,
-    "port_samples": _PORT_NUMBERS,
-}
-
-
-def _numbers(rows: Sequence[object], names: tuple[str, ...], field_name: str) -> npt.NDArray[np.float64]:
+def _numbers(rows: Sequence[object], names: tuple[str, ...]) -> npt.NDArray[np.float64]:
     """One row a name, one column a sample; NaN where a value is not known."""
     read = attrgetter(*names)
-    try:
-        table = np.array([read(row) for row in rows], dtype=np.float64).T.copy()
-    except OverflowError as error:
-        raise _too_large(field_name) from error
-    beyond = np.abs(table) > LARGEST_INTEGER
-    if beyond.any():
-        raise _too_large(f"{field_name}.{names[int(np.argwhere(beyond)[0][0])]}")
-    return table
-
-
-def _too_large(field_name: str) -> MalformedBatch:
-    return MalformedBatch(
-        FieldError(field=field_name, value="a number beyond 2**62", allowed="at most 2**62")
-    )
+    return np.array([read(row) for row in rows], dtype=np.float64).T.copy()
 
 
 def _texts(values: Iterable[str | None]) -> Array:
