@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := deploy/constraints.txt
 
-.PHONY: demo test check constraints wheel clean
+.PHONY: demo test check chdb constraints wheel clean
 
 demo: $(VENV)/.server
 	$(BIN)/flopwatch demo $(ARGS)
@@ -17,6 +17,8 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+chdb: .venv-chdb/.made
 
 wheel: $(VENV)/.dev
 	$(BIN)/uv build --wheel --out-dir dist
@@ -38,5 +40,10 @@ $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.pip
 	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[server]' --group dev
 	touch $@ $(VENV)/.server
 
+.venv-chdb/.made: deploy/constraints-chdb.txt
+	$(PYTHON) -m venv .venv-chdb
+	.venv-chdb/bin/python -m pip install -q --no-deps -r deploy/constraints-chdb.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-chdb dist .mypy_cache .ruff_cache .pytest_cache

@@ -46,6 +46,7 @@ def clickhouse(
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     control = control_of(settings, folder, parts)
     database = _transactions(settings, folder, clock, parts)
+    parts.callback(database.close)
     days = settings.raw_days, settings.rollup_days
     layout = Layout(
         database=settings.clickhouse_database, cluster=settings.clickhouse_cluster, raw_days=days[0]

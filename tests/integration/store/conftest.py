@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fixtures import clickhouse
+from tests.fixtures import postgres as postgres_server
 from tests.fixtures.memory_store import MemoryStore
 
 from flopwatch_collector.model import BatchId, RawRows
@@ -72,6 +73,14 @@ ENGINES = {
 def chdb(tmp_path_factory):
     """ClickHouse's engine behind its HTTP interface."""
     server = clickhouse.start(tmp_path_factory.mktemp("chdb"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Debian's PostgreSQL."""
+    server = postgres_server.start()
     yield server
     server.stop()
 
