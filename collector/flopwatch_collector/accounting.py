@@ -3,6 +3,7 @@
 Everything that a page shows of GPU time, money or utilisation is read from here.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from flopwatch import query
 from flopwatch.answers.goodput import Goodput
 from flopwatch_collector.bookkeeping.daybook import DayBook, DayRecord
 from flopwatch_collector.bookkeeping.history import History
+from flopwatch_collector.bookkeeping.peaks import Peaks
 from flopwatch_collector.bookkeeping.prices import Prices
 from flopwatch_collector.bookkeeping.window import Computed, Windows
 from flopwatch_collector.compute import classes, days
@@ -39,6 +41,7 @@ LEAST_FILL_SECONDS = 1.0
 """So long it fills in history, though all else took longer."""
 FIGURE_LOOKBACK_SECONDS = 21_600.0
 DAYS_KEPT = 91
+DAY_SECONDS = 86_400.0
 FOLLOW_SECONDS = 30.0
 """A collector that only follows reads this often what the one on duty has written."""
 
@@ -53,6 +56,8 @@ class Terms:
     """Seconds that measure how long work takes and how long data have been arriving."""
     since_seconds: float | None = None
     """Earlier than the first sample, where capacity is known to have been there."""
+    raw_days: float = math.inf
+    """How long raw data are kept: older windows are not computed again."""
 
 
 class Accounting:
@@ -69,7 +74,8 @@ class Accounting:
         self._memory = Reserved(control)
         self._windows = Windows(store, self._memory)
         self._history = History(store, control, self._zone, terms.timer)
-        self._history.begin_with(terms.since_seconds)
+        self._history.begin_with(terms.since_seconds, terms.raw_days * DAY_SECONDS)
+        self._peaks = Peaks(control)
         self._daybook = DayBook(control)
         self._lock = threading.Lock()
         self._ticking = threading.Lock()
@@ -110,6 +116,8 @@ class Accounting:
             return self._windows.compute(state, start, end, now)
 
         started = self._timer()
+        if self._peaks.changed(state.site_accelerators):
+            self._history.mark(now - self._history.raw_seconds, edge)
         self._history.note_capacity(min((gpu.from_seconds for gpu in state.gpus.values()), default=None))
         self._history.advance(now, edge, compute)
         self._provide(state, now, edge)

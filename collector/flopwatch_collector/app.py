@@ -305,7 +305,11 @@ def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
 
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:
-    terms = Terms(time_zone=settings.collector.time_zone, prices=prices_of(settings.costs))
+    terms = Terms(
+        time_zone=settings.collector.time_zone,
+        prices=prices_of(settings.costs),
+        raw_days=settings.collector.raw_days,
+    )
     return Accounting(kept.store, kept.control, directory, terms)
 
 

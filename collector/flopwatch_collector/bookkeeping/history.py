@@ -35,6 +35,8 @@ LATE_AFTER_SECONDS = 3600.0
 """Data tell of the time around them too: whether it was idle, silent, or between two steps."""
 HOUR_SECONDS = 3600.0
 HOUR_WINDOWS = 12
+RAW_MARGIN_SECONDS = 6 * 3600.0
+"""What is computed again needs raw data of some hours before it too."""
 REACH_SECONDS = 90 * 86_400.0
 """Older time is not computed any more."""
 Compute = Callable[[float, float], Computed]
@@ -52,6 +54,7 @@ class History:
         self._timer = timer
         self._capacity_since: float | None = None
         self._since: float | None = None
+        self._raw_seconds = math.inf
         self._closing = Closing(store, control, zone)
         self._lock = threading.RLock()
         self._late = wrong_hours(control)
@@ -77,9 +80,15 @@ class History:
             self._begin = begin
         return begin
 
-    def begin_with(self, since: float | None) -> None:
-        """Account from then on, though the first sample is younger."""
+    def begin_with(self, since: float | None, raw_seconds: float) -> None:
+        """Account from then on, though the first sample is younger; raw data are kept for so long."""
         self._since = since
+        self._raw_seconds = raw_seconds
+
+    @property
+    def raw_seconds(self) -> float:
+        """How far back windows can be computed again."""
+        return min(self._raw_seconds, REACH_SECONDS)
 
     def note_capacity(self, since: float | None) -> None:
         """There have been GPUs since then, though perhaps none was ever sampled."""
@@ -119,6 +128,7 @@ class History:
         begin = self.begin_seconds(now)
         if begin is None or edge <= begin:
             return
+        self._drop_marks(now)
         while more() and self._redo(edge, begin, compute):
             self._filled += 1
         while more() and (waiting := self._ready(self._missing(begin, edge))):
@@ -184,6 +194,11 @@ class History:
             for key in stale:
                 del self._cache[key]
 
+    def _drop_marks(self, now: float) -> None:
+        """Wrong hours whose raw data are gone, or soon will be, stay as they are: nothing better can be computed."""
+        oldest = (now - self._raw_seconds + RAW_MARGIN_SECONDS) / HOUR_SECONDS
+        self._late.done({hour: count for hour, count in self._late.marks().items() if hour < oldest})
+
     def _redo(self, edge: float, begin: float, compute: Compute) -> bool:
         """Compute the newest wrong hours that are quiet again, at most a chunk; returns whether there were any."""
         flowing = self._arrivals.flowing()
@@ -205,11 +220,11 @@ class History:
     def mark(self, start: float, end: float) -> None:
         """Have the final windows of the hours of a stretch computed again, those that are computed at all."""
         with self._lock:
-            done = self._done or ()
+            done = self._done
             hours = [
                 hour
                 for hour in _hours(start, end)
-                if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
+                if done is None or any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
             ]
         self._late.mark(hours)
 

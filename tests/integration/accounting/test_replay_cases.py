@@ -11,6 +11,7 @@ from tests.integration.accounting.recorded import (
     batches,
     lease,
     phase,
+    queue,
     session,
     sighting,
     steps,
@@ -352,3 +353,52 @@ def ahead(value: object, seconds: float) -> object:
             for key, each in value.items()
         }
     return [ahead(each, seconds) for each in value] if isinstance(value, list) else value
+
+
+def test_free_time_has_the_reason_that_the_queue_gives_it(tmp_path):
+    """Eight GPUs of one node and two of another are free: ten together, eight in one piece."""
+    first, second = NodeTape("a"), NodeTape("b")
+    first.sample(None, 0, 7200, **EMPTY)
+    second.sample(range(6), 0, 7200, job="K", **HOT)
+    second.sample([6, 7], 0, 7200, **EMPTY)
+    sighting(second, "K", (0, 7200))
+    lease(second, "K", second.uuids(*range(6)), (0, 7200))
+    queue(first, 600)
+    queue(first, 1200, pending_jobs=1, pending_gpus=10, largest_request_gpus=10)
+    queue(first, 1800, pending_jobs=1, pending_gpus=4, largest_request_gpus=4)
+    queue(first, 2400, pending_jobs=1, pending_gpus=64, largest_request_gpus=64)
+    queue(first, 3000)
+    first.event(6000, "stranded", "begin")
+    first.event(6600, "stranded", "end")
+
+    answer = replay(tmp_path, [*batches(first, 7200), *batches(second, 7200)])
+
+    free = {name: gpus for name, gpus in answer["ledger"]["reasons_gpu_seconds"].items() if "FREE" in name}
+    assert free == {
+        "FREE:no_demand": 600 * 10 + 3000 * 10 + 600 * 2,
+        "FREE:fragmented": 600 * 10,
+        "FREE:sched_delay": 600 * 10,
+        "FREE:stranded": 600 * 8,
+        "FREE:unspecified": (600 + 600 + 600) * 10,
+    }
+
+
+def test_a_resident_kernel_at_the_gpus_own_idle_power_is_idle(tmp_path):
+    tape = NodeTape("a", gpus=2)
+    sighting(tape, "K", (3600, 7200))
+    lease(tape, "K", tape.uuids(), (3600, 7200))
+    tape.sample(None, 0, 3600, **EMPTY)
+    tape.sample([0], 3600, 7200, job="K", kernel_active_ratio=1.0, process_count=1, power_watts=80.0)
+    tape.sample([1], 3600, 7200, job="K", kernel_active_ratio=1.0, process_count=1, power_watts=81.0)
+
+    assert buckets(tmp_path, [tape], 7200) == {"FREE": 7200, "HELD_IDLE": 3600, "BUSY_OPAQUE": 3600}
+
+
+def test_the_power_of_busy_gpus_teaches_no_idle_power(tmp_path):
+    tape = NodeTape("a", gpus=1)
+    sighting(tape, "K", (3600, 7200))
+    lease(tape, "K", tape.uuids(), (3600, 7200))
+    tape.sample(None, 0, 3600, **{**EMPTY, "power_watts": 400.0})
+    tape.sample(None, 3600, 7200, job="K", **{**HOT, "power_watts": 400.0})
+
+    assert buckets(tmp_path, [tape], 7200) == {"FREE": 3600, "BUSY_OPAQUE": 3600}
