@@ -2,10 +2,11 @@
 
 import importlib.metadata
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from flopwatch.query import Alerts, ClusterInfo, Fleet, Job, JobRow, Jobs, Range, Series, Status
+from flopwatch.answers.economy import no_economy
+from flopwatch.query import Alerts, ClusterInfo, Economy, Fleet, Job, JobRow, Jobs, Range, Series, Status
 from flopwatch_collector.compute.figure import arithmetic
 from flopwatch_collector.prometheus.dialect import TENSOR
 from flopwatch_collector.prometheus.identity import scope_of
@@ -94,6 +95,10 @@ class PrometheusQuery:
         site = self._site()
         found = found_jobs(site, asked.cluster).get(job_id)
         return None if found is None else self._job(site, found, asked)
+
+    def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:  # noqa: ARG002 - the port's
+        """Nothing: no costs are read here, and samples of hardware give no utilisation to hold against them."""
+        return no_economy(self.status())
 
     def alerts(self, asked: Range) -> Alerts:
         """What the site's own rules say now."""

@@ -17,8 +17,12 @@ STALE_BITS = struct.pack("<Q", 0x7FF0000000000002)
 def encode(samples: Iterable[Sample]) -> bytes:
     """The body of one request."""
     writer = SnappyWriter()
+    made: dict[tuple[str, str], bytes] = {}
     for sample in samples:
-        pieces = [_field(1, _label(name, value)) for name, value in sample.labels]
+        for pair in sample.labels:
+            if pair not in made:
+                made[pair] = _field(1, _label(*pair))
+        pieces = [made[pair] for pair in sample.labels]
         bits = STALE_BITS if sample.value is None else struct.pack("<d", sample.value)
         stamp = b"\x10" + varint(sample.time_milliseconds)
         value = b"\x12" + varint(9 + len(stamp)) + b"\x09" + bits
