@@ -14,6 +14,11 @@ from flopwatch_collector.store.schema import BATCH, TABLES, Table, quoted
 LATEST = "latest"
 """Beside each closed hour, the newest sample of every GPU so far: what a start reads."""
 
+OPEN_PHASES = "open_phase"
+"""Beside each closed hour, the phases without an end so far: what a question need not look for in every file."""
+SUMMARIES = (LATEST, OPEN_PHASES)
+"""Files of which only the newest counts."""
+
 MOST_DAYS = 64
 """Late rows get a file for their day, so that queries of other days skip them; not beyond this many."""
 
@@ -29,6 +34,12 @@ SELECT node, spool, min(first) AS first, max(last) AS last, max(ts) AS ts FROM (
 GROUP BY node, spool, run
 """
 """Batch rows with touching runs joined."""
+
+OPEN_PHASES_QUERY = """
+SELECT * FROM {source} AS p
+QUALIFY row_number() OVER (PARTITION BY job, launch, kind, ts ORDER BY "end" DESC NULLS LAST) = 1
+  AND "end" IS NULL
+"""
 
 
 class NotWhole(Exception):
@@ -48,15 +59,17 @@ def close(ground: Ground, number: int) -> None:
         files = _exported(ground, number)
         with complete(marker(ground.folder, number)) as temporary:
             temporary.touch()
-        older = frozenset(ground.catalogue.peek().files.get(LATEST, ()))
+        current = ground.catalogue.peek().files
+        older = frozenset(file for name in SUMMARIES for file in current.get(name, ()))
         ground.catalogue.swap(lambda catalogue: catalogue.closed(alias, files).without(older))
     ground.catalogue.wait_for_readers()
     ground.database.detach(alias)
     finish(ground.folder, number)
-    used = {file.path for file in ground.catalogue.peek().files[LATEST]}
-    for file in ground.folder.raw_files(LATEST):
-        if file.path not in used:
-            file.path.unlink()
+    for name in SUMMARIES:
+        used = {file.path for file in ground.catalogue.peek().files.get(name, ())}
+        for file in ground.folder.raw_files(name):
+            if file.path not in used:
+                file.path.unlink()
 
 
 def marker(folder: Folder, number: int) -> Path:
@@ -74,7 +87,7 @@ def finish(folder: Folder, number: int) -> None:
 
 def discard(folder: Folder, number: int) -> None:
     """Remove Parquet files of an hour whose closing did not end."""
-    for name in (*TABLES, BATCH.name, LATEST):
+    for name in (*TABLES, BATCH.name, *SUMMARIES):
         for path in folder.raw(name).glob(f"{number:09d}-*"):
             path.unlink()
 
@@ -89,7 +102,7 @@ def _exported(ground: Ground, number: int) -> list[RawFile]:
     discard(ground.folder, number)
     with ground.database.cursor() as cursor:
         export = _Export(raw=ground.folder.raw, cursor=cursor, number=number)
-        return [*export.hour(hot.alias(number)), *export.latest(ground.catalogue.peek())]
+        return [*export.hour(hot.alias(number)), *export.summaries(ground.catalogue.peek())]
 
 
 def written_elsewhere(cursor: Cursor, catalogue: Catalogue, root: Path) -> list[RawFile]:
@@ -107,7 +120,7 @@ def written_elsewhere(cursor: Cursor, catalogue: Catalogue, root: Path) -> list[
         )
         files += export.hour(alias)
         if alias == catalogue.hot[-1]:
-            files += export.latest(catalogue)
+            files += export.summaries(catalogue)
     return files
 
 
@@ -133,10 +146,15 @@ class _Export:
         files = [file for table in TABLES.values() for file in self.by_day(table, f"{alias}.{table.name}")]
         return [*files, *self.write(BATCH, RUNS.format(source=f"{alias}.batch"))]
 
-    def latest(self, catalogue: Catalogue) -> list[RawFile]:
-        """The file of the newest samples."""
-        table = Table(name=LATEST, columns=TABLES["gpu"].columns, order=("gpu",))
-        return self.write(table, newest_samples(catalogue))
+    def summaries(self, catalogue: Catalogue) -> list[RawFile]:
+        """The file of the newest samples, and that of the phases without an end, which is there without rows too."""
+        latest = Table(name=LATEST, columns=TABLES["gpu"].columns, order=("gpu",))
+        phases = Table(name=OPEN_PHASES, columns=TABLES["phase"].columns, order=TABLES["phase"].order)
+        query = OPEN_PHASES_QUERY.format(source=catalogue.source(TABLES["phase"]))
+        return [
+            self._copied(latest, newest_samples(catalogue), (0, 0)),
+            self._copied(phases, query, (0, 0)),
+        ]
 
     def by_day(self, table: Table, source: str) -> list[RawFile]:
         """A file for each day that the rows are of."""
@@ -158,14 +176,23 @@ class _Export:
         ).fetchall()[0]
         if not rows:
             return []
+        file = self._copied(table, query, (start, end))
+        if file.rows != rows:
+            file.path.unlink()
+            raise NotWhole(f"{file.path} has {file.rows} rows instead of {rows}")
+        return [file]
+
+    def _copied(self, table: Table, query: str, times: tuple[int, int]) -> RawFile:
+        """The file of these rows; the open files may grow meanwhile, so that only the copy itself knows how many."""
+        start, end = times
         path = self._raw(table.name) / f"{self._number:09d}-{start}-{end}.parquet"
         order = ", ".join(quoted(name) for name in table.order)
         with complete(path) as temporary:
             target = literal(temporary)
-            self._cursor.execute(
+            (rows,) = self._cursor.execute(
                 f"COPY (SELECT * FROM ({query}) ORDER BY {order}) TO {target} ({COPY_OPTIONS})"
-            )
+            ).fetchall()[0]
             (found,) = self._cursor.execute(f"SELECT count(*) FROM read_parquet({target})").fetchall()[0]
             if found != rows:
                 raise NotWhole(f"{path} has {found} rows instead of {rows}")
-        return [RawFile(table=table.name, number=self._number, start=start, end=end, path=path, rows=rows)]
+        return RawFile(table=table.name, number=self._number, start=start, end=end, path=path, rows=rows)

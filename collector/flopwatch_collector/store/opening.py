@@ -59,7 +59,7 @@ def catalogue(folder: Folder, database: Database, problems: Problems, found: Fou
     """Everything that holds raw rows; closed files that cannot be read are set aside."""
     files: dict[str, tuple[RawFile, ...]] = {}
     with database.cursor() as cursor:
-        for name in (*TABLES, BATCH.name, closing.LATEST):
+        for name in (*TABLES, BATCH.name, *closing.SUMMARIES):
             files[name] = tuple(_readable(cursor, folder, problems, folder.raw_files(name)))
     return Catalogue(hot=tuple(hot.alias(number) for number in found.hot), files=files)
 

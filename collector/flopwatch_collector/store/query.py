@@ -1,11 +1,15 @@
 """Questions about raw rows, answered from open and closed files together."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import duckdb
+import numpy as np
 
 from flopwatch_collector.model import GPU_COLUMNS, Columns
 from flopwatch_collector.store import columns
+from flopwatch_collector.store.catalogue import Catalogue, parquet
+from flopwatch_collector.store.closing import OPEN_PHASES
 from flopwatch_collector.store.columns import microseconds
 from flopwatch_collector.store.ground import Ground
 from flopwatch_collector.store.rollup_query import among
@@ -72,11 +76,17 @@ class Questions:
         first, last = microseconds(start), microseconds(end)
         select = ", ".join(columns.shown(name, kind) for name, kind in table.columns.items())
         with self._ground.catalogue.borrowed() as catalogue:
-            source = (
-                f"(SELECT * FROM {catalogue.source(table, end=last)} "
-                f"WHERE ts < make_timestamp({last}) AND {_chosen('job', jobs)})"
-            )
+            said = _said_phases(catalogue, first, last, self._oldest_open(catalogue))
+            source = f"({said} WHERE ts < make_timestamp({last}) AND {_chosen('job', jobs)})"
             return self._fetched(_PHASES.format(select=select, source=source, first=first))
+
+    def _oldest_open(self, catalogue: Catalogue) -> int | None:
+        """Begin of the oldest phase without an end in the open files that no closed hour's summary knows."""
+        files = catalogue.files.get(OPEN_PHASES, ())
+        known = f"(SELECT job, launch, kind, ts FROM {parquet(files)})" if files else _NO_PHASES
+        hot = replace(catalogue, files={}).source(TABLES["phase"])
+        found = self._fetched(_OLDEST_OPEN.format(hot=hot, known=known))["oldest"]
+        return None if np.isnan(found).any() else int(found[0])
 
     def job_series(
         self, start: float, end: float, step_seconds: float, jobs: Iterable[int] | None
@@ -122,9 +132,33 @@ def _within(start: int, end: int) -> str:
     return f"ts >= make_timestamp({start}) AND ts < make_timestamp({end})"
 
 
+def _said_phases(catalogue: Catalogue, first: int, last: int, oldest_open: int | None) -> str:
+    """What was said of phases: by closed files with ends in the interval, by the summary, and by open files.
+
+    A closed file's row without an end does not count: its end may be in a file that is not read.
+    """
+    table, summary = TABLES["phase"], catalogue.files.get(OPEN_PHASES, ())
+    if not summary:
+        return f"SELECT * FROM {catalogue.source(table, end=last)}"
+    begin = first if oldest_open is None else min(first, oldest_open)
+    closed = replace(catalogue, hot=()).source(table, begin, last)
+    hot = replace(catalogue, files={}).source(table)
+    return (
+        f'SELECT * FROM (SELECT * FROM {closed} WHERE "end" IS NOT NULL '
+        f"UNION ALL BY NAME SELECT * FROM {parquet(summary)} UNION ALL BY NAME SELECT * FROM {hot})"
+    )
+
+
 def _chosen(column: str, numbers: Iterable[int] | None) -> str:
     return "true" if numbers is None else among(column, numbers)
 
+
+_NO_PHASES = "(SELECT NULL AS job, NULL AS launch, NULL AS kind, NULL AS ts WHERE false)"
+_OLDEST_OPEN = """
+SELECT epoch_us(min(ts))::DOUBLE AS oldest FROM (
+  SELECT job, launch, kind, ts FROM {hot} WHERE "end" IS NULL EXCEPT SELECT job, launch, kind, ts FROM {known}
+)
+"""
 
 _PHASES = """
 WITH last_said AS (

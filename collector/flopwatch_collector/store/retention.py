@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from flopwatch_collector.store.closing import LATEST
+from flopwatch_collector.store.closing import SUMMARIES
 from flopwatch_collector.store.columns import microseconds
 from flopwatch_collector.store.ground import Ground
 from flopwatch_collector.store.layout import RawFile
@@ -17,7 +17,11 @@ def expired_raw(ground: Ground, now: float, settings: StoreSettings) -> frozense
     limit = microseconds(now - settings.raw_days * DAY_SECONDS)
     files = ground.catalogue.peek().files
     return frozenset(
-        file for table, closed in files.items() if table != LATEST for file in closed if file.end < limit
+        file
+        for table, closed in files.items()
+        if table not in SUMMARIES
+        for file in closed
+        if file.end < limit
     )
 
 

@@ -12,6 +12,7 @@ from flopwatch_collector.model import (
     BatchId,
     RawRows,
 )
+from flopwatch_collector.store.port import CAPABILITIES, NotSupported
 
 NAN = float("nan")
 
@@ -207,6 +208,60 @@ def test_an_open_phase_overlaps_all_that_follows(bench) -> None:
     bench.between()
     assert bench.store.phases(NOON + 1e6, NOON + 2e6)["job"].tolist() == [5, 6]
     assert bench.store.phases(NOON + 1e6, NOON + 2e6, jobs=[6])["job"].tolist() == [6]
+
+
+def test_phases_are_found_however_their_rows_arrive_and_whatever_stands_between(bench) -> None:
+    def say(job: int, begin: float, end: float) -> None:
+        bench.write(
+            phase={"ts": [NOON + begin], "end": [NOON + end], "job": [job], "launch": [1], "kind": [2]}
+        )
+
+    def found(start: float, end: float) -> list[tuple[int, float]]:
+        rows = bench.store.phases(NOON + start, NOON + end)
+        return [(int(job), float(end - NOON)) for job, end in zip(rows["job"], rows["end"], strict=True)]
+
+    say(1, 0, NAN)  # ends two moments later
+    say(2, 0, NAN)  # never ends
+    say(3, 0, 50)  # its begin comes late
+    say(4, 10, 9000)  # lasts longer than anything around it
+    bench.between()
+    say(5, 4000, 4060)
+    say(1, 0, NAN)
+    bench.between()
+    say(3, 0, NAN)
+    say(1, 0, 7000)
+    for _ in range(2):
+        np.testing.assert_equal(found(0, 100), [(1, 7000), (2, NAN), (3, 50), (4, 9000)])
+        np.testing.assert_equal(found(50, 60), [(1, 7000), (2, NAN), (4, 9000)])
+        np.testing.assert_equal(found(4030, 4031), [(1, 7000), (2, NAN), (4, 9000), (5, 4060)])
+        np.testing.assert_equal(found(7000, 9000), [(2, NAN), (4, 9000)])
+        np.testing.assert_equal(found(20_000, 30_000), [(2, NAN)])
+        np.testing.assert_equal(found(-10, 0), [])
+        bench.between()
+    say(2, 0, 25_000)
+    np.testing.assert_equal(found(20_000, 30_000), [(2, 25_000)])
+    bench.between()
+    np.testing.assert_equal(found(25_000, 30_000), [])
+
+
+def test_every_engine_says_what_it_can_and_finds_nothing_wrong_with_whole_data(bench, tmp_path) -> None:
+    store = bench.store
+    bench.write(event={"ts": [NOON], "kind": ["xid"]})
+    assert store.capabilities <= CAPABILITIES
+    assert {"write", "gpu_samples", "windows"} <= store.capabilities
+    told = []
+    assert store.check(lambda doing, ratio: told.append(ratio)) == ()
+    assert all(0 <= ratio <= 1 for ratio in told)
+    assert store.compact() >= 0
+    if "backup" not in store.capabilities:
+        with pytest.raises(NotSupported):
+            store.backup(tmp_path / "backup")
+        return
+    saved = store.backup(tmp_path / "backup", lambda folder: (folder / "beside").touch())
+    assert (saved.rows["event"], saved.folder) == (1, tmp_path / "backup")
+    assert (tmp_path / "backup" / "beside").exists()
+    with pytest.raises(FileExistsError, match="is there and not empty"):
+        store.backup(tmp_path / "backup")
 
 
 def test_events_keep_their_words(bench) -> None:
