@@ -22,6 +22,8 @@ _GATED_MODELS = (
     "internlm",
     "glm",
 )
+_LLAMA_3 = (None, "llama3")
+"""Families whose flavors' sizes are known."""
 _PARALLEL = ("data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel")
 
 
@@ -93,7 +95,7 @@ def tokens_per_step(facts: Facts) -> int | None:
 def shape(facts: Facts) -> dict[str, Any] | None:
     """The model's shape by the names of ``ModelShape.from_dict``; ``None`` without width and depth."""
     known = dict(facts)
-    flavor = FLAVORS.get(str(facts.get("flavor")))
+    flavor = FLAVORS.get(str(facts.get("flavor"))) if facts.get("model_family") in _LLAMA_3 else None
     if flavor and "hidden" not in known:
         names = ("hidden", "n_layers", "n_heads", "n_kv_heads", "ffn_hidden", "vocab")
         known.update(zip(names, flavor, strict=True))
@@ -106,6 +108,7 @@ def shape(facts: Facts) -> dict[str, Any] | None:
     optional = {
         "ffn_hidden": integer(known, "ffn_hidden")
         or _llama_ffn(known, hidden)
+        or _relative_ffn(known, hidden)
         or _default_ffn(known, hidden),
         "n_heads": heads,
         "n_kv_heads": (integer(known, "n_kv_heads") if grouped else None) or heads,
@@ -121,6 +124,16 @@ def shape(facts: Facts) -> dict[str, Any] | None:
     }
     found.update({name: value for name, value in optional.items() if value is not None})
     return found
+
+
+def _relative_ffn(facts: Facts, hidden: int) -> int | None:
+    """From OLMo's width over gate and value together, its ratio to the model's width, or MPT's ratio."""
+    fused, ratio = integer(facts, "fused_ffn"), integer(facts, "mlp_ratio")
+    if fused or ratio:
+        width = fused or (ratio or 0) * hidden
+        return width // 2 if _gated(facts, flavored=False) else width
+    expansion = facts.get("expansion_ratio")
+    return round(expansion * hidden) if isinstance(expansion, int | float) and expansion > 0 else None
 
 
 def _default_ffn(facts: Facts, hidden: int) -> int | None:
@@ -150,8 +163,12 @@ def _gated(facts: Facts, flavored: bool) -> bool | None:  # noqa: FBT001 - a pri
     if isinstance(facts.get("swiglu"), bool):
         return bool(facts["swiglu"])
     activation = facts.get("glu_activation")
-    if isinstance(activation, str):
+    if isinstance(activation, str) and activation not in ("silu", "swish"):
         return activation.endswith("glu")
+    if isinstance(facts.get("mlp_class"), str):
+        return facts["mlp_class"] in ("LLaMAMLP", "GemmaMLP")
+    if "expansion_ratio" in facts:
+        return facts.get("ffn_type") == "mptglu"
     model = str(facts.get("model_type", "")).lower()
     if model.startswith(_GATED_MODELS) or "multiple_of" in facts or flavored:
         return True
@@ -198,7 +215,8 @@ def parameter_count(facts: Facts) -> int | None:
         value = facts.get(name)
         if isinstance(value, int | float) and value > 0:
             return round(value * scale)
-    return integer(facts, "rank_params") if model_parallel_size(facts) == 1 else None
+    whole = "tensor_parallel" in facts and model_parallel_size(facts) == 1
+    return integer(facts, "rank_params") if whole else None
 
 
 def precision(facts: Facts) -> str | None:

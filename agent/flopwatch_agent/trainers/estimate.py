@@ -307,9 +307,11 @@ def _world_size(context: Context) -> int | None:
 
 
 def _whole_number(value: float) -> int | None:
-    """The power of two within 10 %, else the whole number within 2 %."""
+    """The power of two within 10 %, else the only count within 2 %: of GPUs below 12, of nodes of 8 below 100."""
     power = 1 << max(int(value).bit_length() - 1, 0)
     nearest = min((power, power * 2), key=lambda size: abs(size - value))
     if abs(value - nearest) <= 0.1 * nearest:
         return nearest
-    return round(value) if value >= 1 and abs(value - round(value)) <= 0.02 * value else None
+    unit = 1 if value <= 12 else 8
+    whole = unit * round(value / unit)
+    return whole if 1 <= value <= 100 and abs(value - whole) <= 0.02 * value else None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from flopwatch_agent.trainers.dumps import OPENING, PADDED_KEYS, PAIRS, dict_pairs, style_of
 from flopwatch_agent.trainers.facts_table import (
     CONFIG_KEYS,
     LINES,
@@ -24,11 +25,9 @@ _TOLERATED_LINES = 2
 _DOTTED = re.compile(r"\s(\w+) (?:\.{2,}) (\S.*?)\s*$")
 _DEEPSPEED = re.compile(r":print\]\s+(\w+) (?:\.* )?\s*(\S.*?)\s*$")
 _NEOX_TAIL = re.compile(r"\.{3,}(?:default|updated)$")
-_JSON_PAIR = re.compile(r"^\s*\"(\w+)\":\s*(.+?),?\s*$")
-_YAML_PAIR = re.compile(r"^\s*([\w/.-]+):(?:\s+(\S.*?))?\s*$")
 _REPR_PAIR = re.compile(r"\b(\w+)=('[^']*'|[\w.+-]+)")
 _REPR = re.compile(r"\b\w*(?:Args|Arguments|Config|args|World)\(")
-_OPENS_BLOCK = re.compile(r"(?:[Cc]onfigs?(?:Container)?:?|[Cc]onfig:? \w+)\s*(\{?)\s*$")
+_TEXTS = ("device_name", "model_family")
 _UNITS = {"billion": 1e9, "million": 1e6, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
 
@@ -56,13 +55,18 @@ class FactBook:
         if self._lines_left and self._read_block(text):
             return True
         self._read_line(text)
-        opens = _OPENS_BLOCK.search(text)
-        if opens:
-            self._lines_left = _MAX_BLOCK_LINES
-            self._depth = len(opens[1])
-            self._style = "json" if opens[1] else ""
-            self._document = [opens[1]]
-        return opens is not None
+        return self._opens(text)
+
+    def _opens(self, text: str) -> bool:
+        """Whether a dump begins with the line."""
+        for style, form in OPENING:
+            found = form.search(text)
+            if found is not None:
+                self._lines_left, self._misses, self._style = _MAX_BLOCK_LINES, 0, style
+                self._depth = 1 if style == "json" else 0
+                self._document = ["{"] if style == "json" else []
+                return True
+        return False
 
     def close(self) -> None:
         """A step was printed: no config dump goes on."""
@@ -75,25 +79,31 @@ class FactBook:
 
     def _read_block(self, text: str) -> bool:
         self._lines_left -= 1
-        stripped = text.strip()
-        if not self._style:
-            self._style = "json" if stripped.startswith("{") else "yaml" if _YAML_PAIR.match(text) else "none"
-        if self._style == "json":
-            self._depth += stripped.count("{") - stripped.count("}")
-            self._pair(_JSON_PAIR.match(text), "config dump")
-            self._document.append(stripped)
-            if self._depth <= 0:
-                self._lines_left = 0
-                self._take_document()
+        if not text.strip():
             return True
-        found = _YAML_PAIR.match(text) if self._style == "yaml" else None
+        self._style = self._style or style_of(text)
+        if self._style == "json":
+            return self._read_json(text)
+        found = PAIRS[self._style].search(text) if self._style else None
         if found is None:
             self._misses += 1
-            if self._misses > _TOLERATED_LINES or self._style == "none":
+            if self._misses > _TOLERATED_LINES:
                 self._lines_left = 0
             return False
         self._misses = 0
         self._pair(found, "config dump")
+        if self._style == "padded" and found[1] in PADDED_KEYS:
+            self._named(PADDED_KEYS[found[1]], found[2], "config dump")
+        return True
+
+    def _read_json(self, text: str) -> bool:
+        stripped = text.strip()
+        self._depth += stripped.count("{") - stripped.count("}")
+        self._pair(PAIRS["json"].match(text), "config dump")
+        self._document.append(stripped)
+        if self._depth <= 0:
+            self._lines_left = 0
+            self._take_document()
         return True
 
     def _take_document(self) -> None:
@@ -126,6 +136,9 @@ class FactBook:
             self._pair(dotted, "argument block")
         if "=" in text and _REPR.search(text):
             self._read_repr(text)
+        for name, value in dict_pairs(text):
+            if name in CONFIG_KEYS:
+                self._named(CONFIG_KEYS[name], value.strip("'"), "config dump")
         for form in LINES:
             found = form.search(text)
             if found:
@@ -136,11 +149,15 @@ class FactBook:
         if found is None or found[2] is None:
             return
         name = CONFIG_KEYS.get(found[1])
-        value = _value(_NEOX_TAIL.sub("", found[2]))
-        if name is not None and value is not None:
-            self.set(name, value, origin)
+        if name is not None:
+            self._named(name, _NEOX_TAIL.sub("", found[2]), origin)
             if found[1] == "n_embd":
                 self.set("gpt_style", True, origin)
+
+    def _named(self, name: str, text: str, origin: str) -> None:
+        value = _value(text)
+        if value is not None:
+            self.set(name, value, origin)
 
     def _read_repr(self, text: str) -> None:
         parallel = "ParallelismArgs(" in text
@@ -160,7 +177,7 @@ class FactBook:
         unit = _UNITS.get(groups.pop("num_params_unit", None) or "", 1.0)
         for name, text in groups.items():
             number = parse_number(text)
-            value = text.strip() if name == "device_name" else number
+            value = text.strip() if name in _TEXTS else number
             if value is not None:
                 scaled = (
                     value
@@ -202,7 +219,7 @@ def _whole(value: float) -> int | float:
 
 def _value(text: str) -> Fact | None:
     plain = text.strip().strip("\"'")
-    if plain in ("None", "null", "", "{", "["):
+    if plain in ("None", "null", "", "{", "[") or "${" in plain:
         return None
     if plain in ("True", "true", "False", "false"):
         return plain in ("True", "true")

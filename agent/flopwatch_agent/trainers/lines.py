@@ -18,6 +18,7 @@ _ESCAPES = re.compile(
     rb"(?:\x1b|\\u001b)(?:\[[0-?]*[ !#-+.-/-]*[@-~]|\][^\x07\x1b\n\r]*(?:\x07|\x1b\\)|[@-Z^_=>])"
 )
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = (*_UTF16, codecs.BOM_UTF8)
 
 
 class LineCutter:
@@ -47,13 +48,13 @@ class LineCutter:
     def _transcoded(self, data: bytes) -> bytes:
         if not self._started and data:
             joined = bytes(self._rest) + data
-            if len(joined) < 2 and joined[:1] in (b"\xff", b"\xfe"):
+            if any(len(joined) < len(mark) and mark.startswith(joined) for mark in _MARKS):
                 self._rest = bytearray(joined)
                 return b""
             self._started, self._rest = True, bytearray()
             if joined[:2] in _UTF16:
                 self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
-            data = joined
+            data = joined.removeprefix(codecs.BOM_UTF8)
         return self._decoder.decode(data).encode() if self._decoder else data
 
     def _cut(self, data: bytes) -> bytes:
