@@ -77,12 +77,6 @@ def case_id(value: Any) -> str:
         ({"jobs__start_time_seconds": -5}, "jobs.start_time_seconds"),
     ],
     ids=case_id,
-        None
-        if isinstance(value, str)
-        else "-".join(
-            f"{k}={v:.0g}" if isinstance(v, float) else f"{k}={str(v)[:9]}" for k, v in value.items()
-        )
-    ),
 )
 def test_what_is_refused_is_named_as_the_wires_classes_name_it(fields: dict[str, Any], field: str) -> None:
     body = changed(**fields)
