@@ -18,6 +18,7 @@ class ShapeError(ValueError):
     def __init__(self, field: str, value: object, allowed: str) -> None:
         super().__init__(f"{field} is {value!r}; allowed: {allowed}")
         self.field = field
+        self.allowed = allowed
 
 
 def require_positive(part: object, *names: str) -> None:

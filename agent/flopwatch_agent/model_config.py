@@ -18,6 +18,7 @@ from flopwatch_agent.small_files import regular_bytes
 from flopwatch_agent.source import ObservedJob
 
 CHECKPOINT = re.compile(r"checkpoint-(\d+)$")
+FIELD = re.compile(r"[\w.]{1,40}")
 START_SLACK_SECONDS = 2.0
 UNUSABLE = "FLOPWATCH_MODEL is neither a readable config.json nor a shape that is understood: {why}"
 
@@ -147,5 +148,8 @@ def shape_of(config: Mapping[str, Any]) -> dict[str, Any]:
     try:
         shape = ModelShape.from_hf_config(config) if "model_type" in config else ModelShape.from_dict(config)
     except ShapeError as error:
-        raise ValueError(str(error)) from error
+        field = error.field if FIELD.fullmatch(error.field) else "a field"
+        raise ValueError(
+            f"{field} cannot be used; allowed: {error.allowed}"
+        ) from error  # its value stays here
     return shape.to_dict()

@@ -17,6 +17,7 @@ from flopwatch.wire import (
 )
 from flopwatch_agent.candidates import Candidates
 from flopwatch_agent.followers import BYTES_A_FILE, Followers
+from flopwatch_agent.hub_cache import is_model_name
 from flopwatch_agent.log_file import FileIdentity, LogFile
 from flopwatch_agent.log_finder import READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.log_follow import NOTHING, Follower, Position, Reader
@@ -54,6 +55,7 @@ class JobProgress:
 
     def add_run(self, facts: RunFacts) -> None:
         """Keep the newest word of each source on each launch."""
+        facts = without_free_text(facts)
         self.run[facts.source, facts.origin, facts.session] = facts
         while len(self.run) > MAX_RUN_FACTS:
             del self.run[next(iter(self.run))]
@@ -364,6 +366,15 @@ class StepsSource:
             progress.add_run(message.run)
         if message.words is not None:
             progress.words = message.words
+
+
+def without_free_text(facts: RunFacts) -> RunFacts:
+    """The facts without a model's name that is no plain one: configurations hold whole paths there, or anything."""
+    name = (facts.shape or {}).get("name")
+    if name is None or (isinstance(name, str) and is_model_name(name)):
+        return facts
+    shape = {key: value for key, value in (facts.shape or {}).items() if key != "name"}
+    return dataclasses.replace(facts, shape=shape)
 
 
 def is_whole(sighting: JobSighting) -> bool:

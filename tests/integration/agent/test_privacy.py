@@ -1,13 +1,14 @@
 """An agent without privileges, and secrets in every place where a training job keeps them."""
 
 import gzip
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 from tests.fixtures_nvml import FakeNvml
-from tests.integration.agent.agent_process import FakeCollector, eventually
+from tests.integration.agent.agent_process import Agent, FakeCollector, eventually
 
 NOBODY = 65534
 ROW = "iter {step}: loss 3.1234, time 250.00ms, mfu 40.00%\n"
@@ -82,11 +83,82 @@ def test_secrets_of_a_job_reach_no_spool_batch_metric_or_log_of_ours(
     metrics = agent.metrics()
     agent.kill()
 
+    assert leaked(agent, collector, metrics) == []
+    assert sys.executable not in str(collector.received)
+
+
+BLOCK = """------------------------ arguments ------------------------
+  hf_token ........................................ {HF_TOKEN}
+  hidden_size ..................................... 64
+  num_layers ...................................... 2
+  num_attention_heads ............................. 4
+  seq_length ...................................... 128
+  wandb_api_key ................................... {WANDB_API_KEY}
+  world_size ...................................... 1
+-------------------- end of arguments ---------------------
+"""
+WRITE = """
+import json, os, sys, time
+out, secrets = sys.argv[1], json.loads(os.environ["SECRETS"])
+everything = " ".join(f"{name}={value}" for name, value in secrets.items())
+def put(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    open(path, "w").write(text)
+run = out + "/wandb/run-20261130_101010-abc/files/"
+put(run + "config.yaml", f"api_key:\\n    value: {everything}\\n")
+put(run + "wandb-metadata.json", json.dumps({"args": [f"--token={value}" for value in secrets.values()]}))
+put(run + "output.log", everything + "\\n")
+put(out + "/config.json", json.dumps({"model_type": "llama", "hidden_size": 64, "intermediate_size": 256,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 1000, "_name_or_path": everything, **secrets}))
+put(out + "/trainer.jsonl", "".join(json.dumps({"_step": n, "_timestamp": time.time(), "iteration-time": 0.5,
+    "lm loss": 2.0, "model": everything, **secrets}) + "\\n" for n in range(6)))
+put(out + "/declared.json", json.dumps({"n_layers": everything, **secrets}))
+print(os.environ["BLOCK"].format(**secrets) + everything, flush=True)
+time.sleep(600)
+"""
+
+
+def test_secrets_in_any_file_that_is_read_for_a_job_reach_nothing_of_ours(
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, processes, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    told = {
+        "SECRETS": json.dumps(SECRETS),
+        "BLOCK": BLOCK,
+        "FLOPWATCH_MODEL": str(out / "declared.json"),
+        "WANDB_DIR": str(out),
+        "MLFLOW_TRACKING_URI": "https://ann:" + SECRETS["MASTER_PASSWORD"] + "@mlflow.example.com",
+    }
+    with (tmp_path / "train.log").open("wb") as sink:
+        arguments = (str(out), "--output_dir", str(out), f"--token={SECRETS['HF_TOKEN']}")
+        process = processes(
+            WRITE, *arguments, stdout=sink, stderr=sink, env={**os.environ, **told, **SECRETS}
+        )
+    fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
+
+    agent = new_agent(collector_url=collector.url)
+    eventually(lambda: len(collector.all("steps")) == 6, 40)
+    findings = eventually(lambda: [f for f in collector.all("findings") if f["code"] == "bad_declaration"])
+    metrics = agent.metrics()
+    agent.kill()
+
+    shapes = [
+        run["shape"]["hidden"]
+        for job in collector.all("jobs")
+        for run in job.get("run", ())
+        if "shape" in run
+    ]
+    assert set(shapes) == {64}
+    assert "n_layers" in findings[0]["text"]
+    assert leaked(agent, collector, metrics) == []
+
+
+def leaked(agent: Agent, collector: FakeCollector, metrics: object) -> list[str]:
+    """The secrets that stand anywhere in what an agent wrote, sent or served."""
     seen = [str(collector.received), str(metrics), agent.output()]
     seen += [path.read_bytes().decode("latin-1") for path in agent.folder.rglob("*") if path.is_file()]
     seen += [spooled_text(path) for path in agent.folder.rglob("*.sent")]
-    assert [name for name, value in SECRETS.items() if any(value in text for text in seen)] == []
-    assert sys.executable not in str(collector.received)
+    return [name for name, value in SECRETS.items() if any(value in text for text in seen)]
 
 
 def spooled_text(path: Path) -> str:
