@@ -1,0 +1,128 @@
+"""Configurations that trainers print over several lines: what of the run and the model is read from them."""
+
+# ruff: noqa: E501, ISC004 - log lines are as long as they are
+
+from typing import Any
+
+import pytest
+
+from flopwatch.wire import RunFacts
+from flopwatch_agent.trainers.reader import parse_whole
+
+TITAN = "step: 1  loss:  7.12  grad_norm:  1.2  memory: 40GiB(50%)  tps: 7,000  tflops: 405  mfu: 40.9%\n"
+COMPOSER = "[batch=1/100]:\n\t Train time/batch: 0\n\t Train loss/train/total: 8.1\n"
+OLMO = (
+    "[step=1/739328]\n    train/CrossEntropyLoss=11.1\n    throughput/device/tokens_per_second=9,876\n"
+    "    throughput/device/batches_per_second=0.25\n"
+)
+NEMO = "Training epoch 0, iteration 0/99 | lr: 3e-05 | global_step: 0 | reduced_train_loss: 10.1 | train_step_timing in s: 4.1\n"
+LITGPT = "Epoch 1 | iter 4 step 1 | loss train: 10.123, val: n/a | iter time: 350.12 ms (step)\n"
+PADDLE = (
+    "- loss: 11.81, learning_rate: 3e-07, global_step: 1, interval_runtime: 4.5, progress_or_epoch: 0.0001\n"
+)
+VERL = "step:1 - actor/pg_loss:0.01 - timing_s/step:31.5\n"
+
+DUMPS = {
+    "llm-foundry": (
+        "INFO: __main__: Building trainer...\nmax_seq_len: 2048\nmodel:\n  name: mpt_causal_lm\n  d_model: 2048\n"
+        "  n_heads: 16\n  n_layers: 24\n  expansion_ratio: 4\n  max_seq_len: ${max_seq_len}\n  vocab_size: 50368\n"
+        "  attn_config:\n    attn_impl: flash\nglobal_train_batch_size: 512\nprecision: amp_bf16\nn_gpus: 8\n" + COMPOSER,
+        {"world_size": 8, "global_batch_size": 512, "dtype": "bf16"},
+        {"hidden": 2048, "n_layers": 24, "n_heads": 16, "ffn_hidden": 8192, "vocab": 50368, "gated_mlp": False},
+    ),
+    "OLMo": (
+        "node1:0\ttrain:100\tINFO\tConfiguration:\nrun_name: OLMo-7B\nmodel:\n  d_model: 4096\n  n_heads: 32\n"
+        "  n_layers: 32\n  mlp_hidden_size: 22016\n  vocab_size: 50280\n  max_sequence_length: 2048\n"
+        "  activation_type: swiglu\n  weight_tying: false\nglobal_train_batch_size: 2048\nprecision: amp_bf16\n\n"
+        "node1:0\ttrain:100\tINFO\tTotal number of parameters: 6,888,095,744\n" + OLMO,
+        {"global_batch_size": 2048, "sequence_length": 2048, "tokens_per_step": 4_194_304, "parameter_count": 6_888_095_744},
+        {"hidden": 4096, "ffn_hidden": 11008, "gated_mlp": True, "tied_embeddings": False},
+    ),
+    "NeMo 1": (
+        "    ************** Experiment configuration ***********\n[NeMo I 2024-05-01 10:00:00 megatron_gpt:35] \n"
+        "    name: megatron_gpt\n    trainer:\n      devices: 8\n      num_nodes: 2\n      precision: bf16\n    model:\n"
+        "      micro_batch_size: 2\n      global_batch_size: 128\n      tensor_model_parallel_size: 2\n"
+        "      encoder_seq_length: 4096\n      num_layers: 32\n      hidden_size: 4096\n" + NEMO,
+        {"world_size": 16, "global_batch_size": 128, "sequence_length": 4096, "tensor_parallel": 2, "dtype": "bf16"},
+        None,
+    ),
+    "LitGPT": (
+        "{'devices': 4,\n 'model_config': {'block_size': 2048,\n                  'intermediate_size': 5632,\n"
+        "                  'mlp_class_name': 'LLaMAMLP',\n                  'n_embd': 2048,\n                  'n_head': 32,\n"
+        "                  'n_layer': 22,\n                  'n_query_groups': 4,\n                  'vocab_size': 32000},\n"
+        " 'num_nodes': 2,\n 'precision': 'bf16-mixed',\n 'train': {'global_batch_size': 512,\n"
+        "           'max_seq_length': 1024,\n           'micro_batch_size': 4}}\nTotal parameters: 1,100,048,384\n" + LITGPT,
+        {"world_size": 8, "global_batch_size": 512, "sequence_length": 1024, "parameter_count": 1_100_048_384},
+        {"hidden": 2048, "n_layers": 22, "n_kv_heads": 4, "ffn_hidden": 5632, "gated_mlp": True},
+    ),
+    "PaddleNLP": (
+        "[    INFO] -      Model Configuration Arguments      \n[    INFO] - hidden_size                   : 4096\n"
+        "[    INFO] - max_seq_length                : 4096\n[    INFO] - per_device_train_batch_size   : 2\n"
+        "[    INFO] - gradient_accumulation_steps   : 4\n[    INFO] - tensor_parallel_degree        : 2\n"
+        "[    INFO] - world_size                    : 16\n" + PADDLE,
+        {"world_size": 16, "global_batch_size": 64, "sequence_length": 4096, "tokens_per_step": 262_144},
+        None,
+    ),
+    "veRL": (
+        "(TaskRunner pid=1) {'actor_rollout_ref': {'actor': {'ppo_mini_batch_size': 256},\n"
+        "(TaskRunner pid=1)                        'rollout': {'tensor_model_parallel_size': 2}},\n"
+        "(TaskRunner pid=1)  'data': {'train_batch_size': 1024},\n(TaskRunner pid=1)  'trainer': {'n_gpus_per_node': 8,\n"
+        "(TaskRunner pid=1)              'nnodes': 2}}\n(WorkerDict pid=2) Qwen2ForCausalLM contains 7.62B parameters\n"
+        "(TaskRunner pid=1) " + VERL,
+        {"world_size": 16, "global_batch_size": 1024, "tensor_parallel": None, "parameter_count": 7_620_000_000},
+        None,
+    ),
+    "torchtitan": (
+        'INFO - Running with args: {\n  "model": {\n    "name": "llama3",\n    "flavor": "8B"\n  },\n  "training": {\n'
+        '    "global_batch_size": 512,\n    "seq_len": 8192\n  }\n}\nModel llama3 8B size: 8,030,261,248 total parameters\n' + TITAN,
+        {"global_batch_size": 512, "sequence_length": 8192, "parameter_count": 8_030_261_248},
+        {"hidden": 4096, "n_layers": 32, "vocab": 128256},
+    ),
+    "torchtitan, a family of unknown sizes": (
+        'INFO - Running with args: {\n  "model": {\n    "flavor": "8B"\n  }\n}\nModel qwen3 8B size: 8,190,735,360 total parameters\n' + TITAN,
+        {"parameter_count": 8_190_735_360},
+        None,
+    ),
+    "Unsloth": (
+        "==((====))==  Unsloth | Num GPUs used = 1\n   \\\\   /|    Num examples = 51,760 | Num Epochs = 1 | Total steps = 60\n"
+        "O^O/ \\_/ \\    Batch size per device = 2 | Gradient accumulation steps = 4\n"
+        "\\        /    Data Parallel GPUs = 1 | Total batch size (2 x 4 x 1) = 8\n"
+        ' "-____-"     Trainable parameters = 41,943,040 of 8,072,204,288 (0.52% trained)\n'
+        "{'loss': 1.1, 'grad_norm': 0.5, 'learning_rate': 5e-05, 'epoch': 0.1}\n",
+        {"world_size": 1, "global_batch_size": 8, "parameter_count": 8_072_204_288},
+        None,
+    ),
+    "Lightning's processes": (
+        "All distributed processes registered. Starting with 16 processes\n" + NEMO, {"world_size": 16}, None,
+    ),
+    "parameters of one of several ranks": (
+        " > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 8030261248\n" + NEMO,
+        {"parameter_count": None, "world_size": None},
+        None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_a_dump_tells_the_run_and_the_shape(name: str) -> None:
+    text, of_run, of_shape = DUMPS[name]
+    parsed = parse_whole(text.encode())
+    run: RunFacts = parsed.runs[-1]
+    shape: dict[str, Any] | None = dict(run.shape) if run.shape else None
+
+    assert len(parsed.steps) == 1
+    assert {key: getattr(run, key) for key in of_run} == of_run
+    assert (shape and {key: shape.get(key) for key in of_shape or shape}) == (of_shape or shape)
+    assert (shape is None) == (of_shape is None)
+
+
+def test_a_world_size_that_several_counts_fit_is_not_guessed() -> None:
+    block = (
+        "[step={0}/739328]\n    train/CrossEntropyLoss=11.1\n    throughput/total_tokens={1}\n"
+        "    throughput/device/tokens_per_second=10,000\n    throughput/device/batches_per_second=0.5\n"
+    )
+    tokens = 347 * 20_000
+    parsed = parse_whole("".join(block.format(n, n * tokens) for n in (1, 2, 3)).encode())
+
+    assert parsed.steps[-1].tokens == tokens
+    assert parsed.runs[-1].world_size is None
