@@ -249,6 +249,14 @@ def test_a_backup_under_load_is_of_one_moment_and_restored_elsewhere_answers_the
         assert [job["scheduler_job_id"] for job in client.get("/api/v1/jobs").json()["jobs"]] == ["77"]
 
 
+def test_a_second_collector_is_told_which_process_holds_the_folder(tmp_path) -> None:
+    with collector(tmp_path) as (process, _):
+        second = run(tmp_path, "collector", "--port", "0")
+        assert second.returncode == 2
+        assert f"{tmp_path} is in use by another process (pid {process.pid})" in second.stderr
+        assert "Traceback" not in second.stderr
+
+
 def test_a_collector_that_ends_says_so_to_whoever_waits(tmp_path) -> None:
     class Endless:
         def do(self, name, options, progress):
