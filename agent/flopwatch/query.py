@@ -5,9 +5,11 @@ the surface has two languages. GPU time is integer milliseconds so that sums
 are exact; ``money`` is in ``Status.currency`` and ``None`` without a price.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from flopwatch.answers.alert import AlertRow, Alerts, AlertState, Severity
+from flopwatch.answers.economy import Economy
 from flopwatch.answers.fleet import Fleet
 from flopwatch.answers.frame import ClusterInfo, Range, Series, Status, Tile
 from flopwatch.answers.job import (
@@ -36,7 +38,7 @@ from flopwatch.figure import Basis, FindingInfo, GpusBasis, MfuFigure, Standing,
 
 __all__ = [
     "LEDGER_CLASSES", "WASTE_CLASSES", "AlertRow", "AlertState", "Alerts", "Basis", "Cause", "ClassAmount",
-    "ClusterInfo", "Day", "FindingInfo", "Fleet", "GpusBasis", "Job", "JobRow", "JobState", "Jobs", "Ledger",
+    "ClusterInfo", "Day", "Economy", "FindingInfo", "Fleet", "GpusBasis", "Job", "JobRow", "JobState", "Jobs", "Ledger",
     "LedgerClass", "Mark", "MfuFigure", "NodeInfo", "Query", "Range", "Series", "SessionInfo", "Severity", "Standing",
     "Status", "Stretch", "Target", "Term", "Tile", "Verdict", "VerdictCode",
 ]  # fmt: skip
@@ -59,6 +61,14 @@ class Query(Protocol):
 
     def job(self, job_id: str, asked: Range) -> Job | None:
         """One job, or None when there is no such job."""
+        ...
+
+    def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:
+        """The Breakeven page; ``overrides`` change inputs: ``own.capex_per_gpu`` → value.
+
+        Raises:
+            ValueError: an override is not known, or its value not allowed; the message names it.
+        """
         ...
 
     def alerts(self, asked: Range) -> Alerts:

@@ -3,12 +3,13 @@
 import http.client
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from flopwatch.query import Alerts, Fleet, Job, Jobs, Range, Status
+from flopwatch.query import Alerts, Economy, Fleet, Job, Jobs, Range, Status
 
 T = TypeVar("T")
 ROOT = "/api/v1/query/"
@@ -45,6 +46,15 @@ class HttpQuery:
         except _NotFound:
             return None
 
+    def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:
+        """The Breakeven page, with some inputs changed; raises ``ValueError`` for one that is not allowed."""
+        try:
+            return self._ask(
+                "economy", Economy, asked, {"overrides": _listed(overrides)} if overrides else {}
+            )
+        except _Refused as error:
+            raise ValueError(str(error)) from error
+
     def alerts(self, asked: Range) -> Alerts:
         """Active alerts, and those that were within the range."""
         return self._ask("alerts", Alerts, asked)
@@ -53,8 +63,8 @@ class HttpQuery:
         """The body and content type of another address of the API, for downloads."""
         return self._get(path_and_query)
 
-    def _ask(self, path: str, kind: type[T], asked: Range | None) -> T:
-        body, _ = self._get(f"{ROOT}{path}{_parameters(asked)}")
+    def _ask(self, path: str, kind: type[T], asked: Range | None, more: Mapping[str, str] | None = None) -> T:
+        body, _ = self._get(f"{ROOT}{path}{_parameters(asked, more or {})}")
         try:
             return msgspec.json.decode(body, type=kind)
         except msgspec.DecodeError as error:
@@ -72,7 +82,10 @@ class HttpQuery:
                 return response.read(), response.headers.get("content-type", "application/json")
         except urllib.error.HTTPError as error:
             with error:
-                kind: type[CollectorUnavailable] = _NotFound if error.code == 404 else CollectorUnavailable
+                kinds: dict[int, type[CollectorUnavailable]] = {404: _NotFound, 422: _Refused}
+                kind = kinds.get(error.code, CollectorUnavailable)
+                if kind is _Refused:
+                    raise kind(_words(error)) from error
                 raise kind(f"{self._url}{address}: HTTP {error.code} {error.reason}") from error
         except (OSError, http.client.HTTPException) as error:
             raise CollectorUnavailable(f"{self._url}{address}: {error}") from error
@@ -82,10 +95,28 @@ class _NotFound(CollectorUnavailable):
     """The collector answered 404."""
 
 
-def _parameters(asked: Range | None) -> str:
+class _Refused(CollectorUnavailable):
+    """The collector answered 422; the message is its own."""
+
+
+def _words(error: urllib.error.HTTPError) -> str:
+    """What the collector says of a refused question."""
+    try:
+        document = msgspec.json.decode(error.read())
+    except (OSError, http.client.HTTPException, msgspec.DecodeError):
+        document = None
+    message = document.get("message") if isinstance(document, dict) else None
+    return str(message or f"HTTP {error.code} {error.reason}")
+
+
+def _listed(overrides: Mapping[str, float]) -> str:
+    return ",".join(f"{name}={value!r}" for name, value in sorted(overrides.items()))
+
+
+def _parameters(asked: Range | None, more: Mapping[str, str]) -> str:
     if asked is None:
         return ""
     values: dict[str, Any] = {"seconds": f"{asked.seconds:g}", "points": asked.points}
     if asked.cluster is not None:
         values["cluster"] = asked.cluster
-    return "?" + urlencode(values)
+    return "?" + urlencode({**values, **more})

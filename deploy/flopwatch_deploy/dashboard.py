@@ -1,9 +1,9 @@
 """``flopwatch dashboard``: over a collector, or over a Prometheus with ``--prometheus URL``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from flopwatch.query import Alerts, Fleet, Job, Jobs, Query, Range, Status
+from flopwatch.query import Alerts, Economy, Fleet, Job, Jobs, Query, Range, Status
 from flopwatch_collector.prometheus.endpoint import Endpoint, Identity
 from flopwatch_collector.prometheus.promql import PromClient, PrometheusUnavailable
 from flopwatch_collector.prometheus.reader import PrometheusQuery, ReaderTerms
@@ -69,6 +69,10 @@ class Shown:
     def job(self, job_id: str, asked: Range) -> Job | None:
         """One job, or None when there is no such job."""
         return _told(lambda: self._query.job(job_id, asked))
+
+    def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:
+        """The Breakeven page."""
+        return _told(lambda: self._query.economy(asked, overrides))
 
     def alerts(self, asked: Range) -> Alerts:
         """Active alerts."""

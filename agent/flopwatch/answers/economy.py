@@ -251,3 +251,40 @@ class Economy:
     days: tuple[Day, ...]
     """The last 90 days, oldest first, today last: what the sustained state is made from."""
     notes: tuple[FindingInfo, ...]
+
+
+NOTHING_MEASURED = EfficiencyInfo(
+    ratio=1.0,
+    basis="none",
+    own_mfu=None,
+    own_goodput=None,
+    own_peak_tflops=None,
+    cloud_mfu=None,
+    cloud_goodput=None,
+    cloud_peak_tflops=None,
+    own_sources={},
+    compared=(),
+    one_sided=(),
+    coverage_ratio=None,
+)
+
+
+def no_economy(status: Status, days: tuple[Day, ...] = ()) -> Economy:
+    """Nothing is configured, so nothing is said."""
+    return Economy(
+        status=status,
+        currency=status.currency,
+        configured=False,
+        groups=(),
+        u_star=None,
+        has_line=False,
+        fixed_per_gpu_hour=None,
+        variable_per_gpu_hour=None,
+        verdict="insufficient_data",
+        utilisation_ratio=None,
+        measured=NOTHING_MEASURED,
+        measured_billed_per_used=None,
+        inputs=(),
+        days=days,
+        notes=(),
+    )

@@ -1,6 +1,7 @@
 """``GET /api/v1/query/…``: the answers the dashboard is made of."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi import Query as Parameter
 
 from flopwatch import query
+from flopwatch.settings import SettingError
 from flopwatch_collector.api.access import Caller
 from flopwatch_collector.api.errors import FieldProblem, Refused, documented
 from flopwatch_collector.ingest.decode import shorten
@@ -45,7 +47,35 @@ async def each_once(request: Request) -> None:
 
 
 Asked = Annotated[query.Range, Depends(asked_range)]
+Overrides = Annotated[
+    str,
+    Parameter(
+        max_length=4000, description="Inputs to change: `own.capex_per_gpu=40000,cloud.uplift_ratio=0.1`."
+    ),
+]
 JobId = Annotated[str, Path(max_length=253, description="Id of the job, as `jobs` lists it.")]
+
+
+def overrides_of(text: str) -> dict[str, float]:
+    """Changed inputs by name.
+
+    Raises:
+        Refused: 422, it is no list of names with numbers.
+    """
+    result = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, number = part.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not name.strip() or not math.isfinite(value):
+            field = FieldProblem(
+                field="overrides", value=shorten(part), allowed="name=number, separated by commas"
+            )
+            raise Refused(422, "invalid", "parameter overrides is no list of name=number", fields=[field])
+        result[name.strip()] = value
+    return result
 
 
 def as_json(answer: object) -> Response:
@@ -84,6 +114,20 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
     async def job(job_id: JobId, asked: Asked) -> Response:
         """One job with its arithmetic, launches, nodes and ledger."""
         return as_json(found(await asyncio.to_thread(source.job, job_id, asked), f"job {job_id[:80]!r}"))
+
+    @api.get("/economy", response_model=None, responses=answers(query.Economy, *refusals))
+    async def economy(asked: Asked, overrides: Overrides = "") -> Response:
+        """Own and rented GPU-hours: costs, the line between them, decisions, sensitivity, demand, gates."""
+        changed = overrides_of(overrides)
+        try:
+            return as_json(await asyncio.to_thread(source.economy, asked, changed))
+        except SettingError as error:
+            problem = FieldProblem(
+                field="overrides",
+                value=shorten(f"{error.name}={error.value}"),
+                allowed=shorten(error.allowed),
+            )
+            raise Refused(422, "invalid", str(error), fields=[problem]) from error
 
     @api.get("/alerts", response_model=None, responses=answers(query.Alerts, *refusals))
     async def alerts(asked: Asked) -> Response:

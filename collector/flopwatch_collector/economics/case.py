@@ -10,7 +10,7 @@ from flopwatch_collector.config_costs import (
     OwnCosts,
 )
 from flopwatch_collector.economics.breakeven import Breakeven, cloud_price
-from flopwatch_collector.economics.efficiency import Efficiency, Measured, efficiency_of
+from flopwatch_collector.economics.efficiency import FACTORS, Efficiency, Measured, efficiency_of
 from flopwatch_collector.economics.own import OwnCost, own_cost
 
 WHOLE_SITE = "site"
@@ -33,6 +33,15 @@ class Case:
     def has_line(self) -> bool:
         """Whether there is a line: not for on-demand capacity, and not without a price to compare with."""
         return self.kind != "on_demand" and self.cloud is not None
+
+    @property
+    def needs_measured(self) -> bool:
+        """Whether the line rests on what is measured: a figure of the cloud that the file has no own one for."""
+        told = self.efficiency
+        return told is not None and any(
+            getattr(told, f"cloud_{name}") is not None and getattr(told, f"own_{name}") is None
+            for name in FACTORS
+        )
 
     def cost(self) -> OwnCost:
         """What an hour of it costs."""

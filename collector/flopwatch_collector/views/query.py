@@ -1,21 +1,24 @@
 """``CollectorQuery``: the answers of the Query port, made from the collector's parts."""
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
-from flopwatch.query import Alerts, Day, Fleet, Job, Jobs, Range, Status
+from flopwatch.query import Alerts, Day, Economy, Fleet, Job, Jobs, Range, Status
 from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.config import Settings
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.model import Fleet as FleetSource
 from flopwatch_collector.store.port import Store
+from flopwatch_collector.views import economy as economy_view
 from flopwatch_collector.views import fleet as fleet_view
 from flopwatch_collector.views import job as job_view
 from flopwatch_collector.views import jobs as jobs_view
 from flopwatch_collector.views.alerts import AlertSource, alerts_of
 from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, facts_of
+from flopwatch_collector.views.measured import MeasuredFleet
 from flopwatch_collector.views.memo import Memo
 from flopwatch_collector.views.present import Present
 from flopwatch_collector.views.sources import Moment, Sources
@@ -44,13 +47,19 @@ class CollectorQuery:
         memo: Memo | None = None,
     ) -> None:
         self._sources = Sources(
-            fleet=fleet, store=store, accounting=accounting, alerts=alerts, settings=settings
+            fleet=fleet,
+            store=store,
+            accounting=accounting,
+            alerts=alerts,
+            settings=settings,
+            measured=MeasuredFleet(accounting, store, fleet, ZoneInfo(settings.collector.time_zone), clock),
         )
         self._clock = clock
         self._memo = memo or Memo()
         self._frames = Memo()
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
         self._older_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
+        self._group_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
 
     def status(self) -> Status:
@@ -95,6 +104,28 @@ class CollectorQuery:
         """Active alerts, and those that were within the range."""
         start = self._clock() - asked.seconds
         return alerts_of(self._sources.alerts, self.status(), start, asked.cluster)
+
+    def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:
+        """The Breakeven page, with some inputs changed.
+
+        Raises:
+            SettingError: an override is not known, or its value not allowed.
+        """
+
+        def make() -> Economy:
+            moment = self._moment(asked)
+            days = self._past(moment)
+            by_group = self._group_days.get(
+                asked.cluster,
+                self._sources.accounting.filled(),
+                moment.now,
+                lambda: economy_view.days_by_group(self._sources, moment, days),
+            )
+            history = economy_view.History(days=days, by_group=by_group)
+            return economy_view.economy_of(self._sources, moment, self.status(), history, overrides)
+
+        page = self._kept(("economy", asked, tuple(sorted(overrides.items()))), make)
+        return replace(page, status=self.status())
 
     def refresh(self) -> int:
         """Make the pages anew that were asked for lately, so that no reader waits; returns how many.

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 from flopwatch.query import Range
 from flopwatch_collector.accounting import Accounting
-from flopwatch_collector.bookkeeping.prices import Prices, prices_of
+from flopwatch_collector.bookkeeping.prices import Prices, line_of, prices_of
 from flopwatch_collector.compute.breakeven import Line
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.config import Settings
+from flopwatch_collector.economics.case import cases_of, with_measured
 from flopwatch_collector.model import Fleet, FleetState
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.views.alerts import AlertSource
+from flopwatch_collector.views.measured import MeasuredFleet
 
 HOURLY_FROM_SECONDS = 2 * 86_400.0
 """Longer ranges are drawn by the hour."""
@@ -27,6 +29,7 @@ class Sources:
     accounting: Accounting
     alerts: AlertSource
     settings: Settings
+    measured: MeasuredFleet
 
     @property
     def prices(self) -> Prices:
@@ -34,8 +37,13 @@ class Sources:
         return prices_of(self.settings.costs)
 
     def line(self) -> Line:
-        """The utilisation that the fleet is held against."""
-        return self.prices.line
+        """The utilisation that the fleet is held against, by what was measured where the costs ask for it."""
+        costs = self.settings.costs
+        cases = cases_of(costs)
+        if not any(case.needs_measured for case in cases):
+            return self.prices.line
+        measured = self.measured.efficiency()
+        return line_of(costs, tuple(with_measured(case, measured, None) for case in cases))
 
     def rates(self) -> Rates:
         """What a GPU-hour costs, by node."""

@@ -1,6 +1,11 @@
 """A ``Query`` whose answers never change."""
 
+from collections.abc import Mapping
+
 from flopwatch import query
+from flopwatch.answers.economy import no_economy
+from flopwatch_collector.config_costs import CostSettings, OwnCosts
+from flopwatch_collector.economics.overrides import overridden
 
 STATUS = query.Status(
     version="0", now_seconds=1000.0, data_time_seconds=995.0, generation=3, simulated=False, time_zone="UTC",
@@ -82,6 +87,11 @@ class StaticQuery:
             step_percentiles={}, ledger=LEDGER, sessions=(), nodes=(), marks=(), strip=(), shape={},
             shape_origin=None, arithmetic=(), findings=(), alerts=(),
         )  # fmt: skip
+
+    def economy(self, asked: query.Range, overrides: Mapping[str, float]) -> query.Economy:
+        self.asked.append(asked)
+        overridden(CostSettings(own=OwnCosts(capex_per_gpu=1.0, life_years=1.0)), overrides)
+        return no_economy(self._status)
 
     def alerts(self, asked: query.Range) -> query.Alerts:
         self.asked.append(asked)

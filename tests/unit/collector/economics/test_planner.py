@@ -1,9 +1,9 @@
 """GPUs, hours, energy and money of a run."""
 
 import pytest
+from tests.unit.collector.economics.worked import first, second
 
 from flopwatch_collector.economics.planner import Run, plan
-from tests.unit.collector.economics.worked import first, second
 
 SEVENTY = Run(flops=6 * 70e9 * 2e12, peak_flops=989.4e12, days=30, mfu=0.40, goodput=0.90)
 
