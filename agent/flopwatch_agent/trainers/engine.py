@@ -231,7 +231,8 @@ class Engine:
                 self._accept(held)
             else:
                 self._stale_finding(held)
-        where = place(reading, self._launch, announced=self._announced, resumed=self._resumed)
+        announced = self._announced or (self._resumed and self._launch.ended_at(self._hint))
+        where = place(reading, self._launch, announced=announced, resumed=self._resumed)
         if where == "hold":
             self._held = reading
         elif where == "new":
@@ -271,8 +272,7 @@ class Engine:
         else:
             self._launch.announced = True
         self._begin = origin if origin.stamp or origin.arrived_at_seconds else self._begin
-        if mark.step is not None:
-            self._hint = mark.step
+        self._hint = self._hint if mark.step is None else mark.step
         if not self._launch.rows:
             self._launch.begin_stamp = self._begin.stamp if self._begin else None
             self._launch.base_step = self._hint

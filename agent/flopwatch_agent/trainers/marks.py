@@ -63,10 +63,10 @@ FORMS = (
         r"|\[Start training\]"
     ),
     _form("launch",
-        r"^ConfigContainer:|Running with configs|initializing torch distributed with|Distributed"
-        r" environment is initialized"
+        r"^ConfigContainer:|Running with (?:args|configs?): |\busing world size: \d"
+        r"|initializing torch distributed with|Distributed environment is initialized"
     ),
-    _form("resume", r"Training starts at step (?P<next>\d+)"),
+    _form("resume", r"Training starts at step (?P<next>\d+)|\bResuming training from "),
     _form("resume",
         r"(?:successfully loaded|loaded|loading) checkpoint from .*? (?:at iteration|\[ t \d.*at"
         r" iteration) (?P<step>\d+)"

@@ -88,6 +88,10 @@ class Launch:
     base_total: float | None = None
     """That counter at the step this session went on from."""
 
+    def ended_at(self, step: int | None) -> bool:
+        """Whether ``step`` is the last one printed: a resume from there loses none and repeats none."""
+        return self.previous is not None and self.previous.step == step
+
     def note_bar(self, bar: Bar | None) -> None:
         """A row came with this drawing."""
         before = self.timed_bar or self.first_bar

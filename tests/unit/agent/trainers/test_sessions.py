@@ -245,3 +245,58 @@ def test_ranks_that_print_late_and_without_a_label_open_no_session() -> None:
     parsed = parse_whole((ARGUMENTS + "".join(iteration(step) for step in order)).encode())
 
     assert keys(parsed) == [(0, step) for step in range(1, 7)]
+
+
+def test_a_resume_from_the_last_printed_step_is_a_session_that_lost_nothing() -> None:
+    log = (
+        iterations(1, 20)
+        + "RuntimeError: NCCL error\n  successfully loaded checkpoint from /ckpt [ t 0/1, p 0/1 ] at iteration 20\n"
+        + iterations(21, 30, at=100)
+    )
+    parsed = parse_whole(log.encode())
+
+    assert [row.session for row in parsed.steps] == [0] * 20 + [1] * 10
+    assert [(item.resumed_from_step, item.lost_steps) for item in parsed.sessions] == [(None, None), (20, 0)]
+    assert not any(row.superseded for row in parsed.steps)
+
+
+def test_another_rank_that_tells_late_of_the_resume_opens_no_session() -> None:
+    late = "  successfully loaded checkpoint from /ckpt at iteration 20\n"
+    log = iterations(1, 20) + late + iterations(21, 25, at=100) + late + iterations(26, 30, at=100)
+
+    assert {row.session for row in parse_whole(log.encode()).steps} == {0, 1}
+
+
+def test_each_launch_keeps_its_own_world_size() -> None:
+    launch = "using world size: {0}, data-parallel size: {0}, tensor-model-parallel size: 1\n" + ARGUMENTS
+    log = (
+        launch.format(16)
+        + iterations(1, 10)
+        + launch.format(8).replace(" 16\n", " 8\n")
+        + " loading checkpoint from /ckpt at iteration 8\n"
+        + iterations(9, 14, at=100)
+    )
+    parsed = parse_whole(log.encode())
+
+    assert [run.world_size for run in parsed.runs] == [16, 8]
+    assert [row.step for row in parsed.steps if row.superseded] == [9, 10]
+
+
+def test_torchtitan_names_each_launch_before_its_first_step() -> None:
+    begin = "[titan] 2025-07-09 10:0{}:00,123 - root - INFO - Starting job: Llama 3 8B training\n"
+    line = "[titan] 2025-07-09 10:0{}:{},123 - root - INFO - step: {}  loss:  7.1  memory: 40GiB(50%)  tps: 7,000\n"
+    log = "".join(
+        begin.format(launch)
+        + "".join(line.format(launch, 10 + place, step) for place, step in enumerate(steps))
+        for launch, steps in ((1, (1, 10, 20)), (3, (30, 40)), (5, (50, 60)))
+    )
+
+    assert [row.session for row in parse_whole(log.encode()).steps] == [0, 0, 0, 1, 1, 2, 2]
+
+
+def test_a_row_of_step_zero_is_the_first_of_its_launch() -> None:
+    rows = parse_whole(
+        "".join(f'{{"step": {n}, "loss": 2.5, "step_time_s": 0.5}}\n' for n in range(3)).encode()
+    ).steps
+
+    assert [(row.step, row.steady) for row in rows] == [(0, False), (1, True), (2, True)]
