@@ -36,6 +36,9 @@ COMMANDS = {
         "flopwatch_collector.breakeven_command", "the utilisation from which owning pays, from a cost file"
     ),
     "plan": Command("flopwatch_collector.plan_command", "GPUs, hours, energy and money that a run takes"),
+    "compare": Command(
+        "flopwatch_collector.compare_command", "two runs of the same work, by cost, speed and loss"
+    ),
     "job": Command(
         "flopwatch.job_command", "job set|unset|show JOB: declare facts of a job, show what was found"
     ),
