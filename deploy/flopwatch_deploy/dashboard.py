@@ -38,7 +38,7 @@ def prometheus(settings: DashboardSettings) -> Query | None:
         headers=settings.prometheus_headers,
     )
     endpoint = Endpoint(
-        setting="dashboard.prometheus",
+        setting="dashboard.prometheus_",
         url=settings.prometheus_url.rstrip("/"),
         identity=identity,
         ca_file=settings.prometheus_ca_file,

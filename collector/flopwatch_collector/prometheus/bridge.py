@@ -144,8 +144,8 @@ def bridges(settings: tuple[RemoteWriteSettings, ...], sources: BridgeSources) -
 
 
 def _bridge(settings: RemoteWriteSettings, sources: BridgeSources) -> Bridge:
-    setting = f"remote_write.{settings.name}"
-    url = settings.url if settings.url_file is None else line_of(settings.url_file, f"{setting}.url_file")
+    setting = f"remote_write.{settings.name}."
+    url = settings.url if settings.url_file is None else line_of(settings.url_file, f"{setting}url_file")
     endpoint = Endpoint(
         setting=setting,
         url=url or "",
@@ -160,7 +160,7 @@ def _bridge(settings: RemoteWriteSettings, sources: BridgeSources) -> Bridge:
     )
     if sources.simulated and not endpoint.loopback:
         raise SettingError(
-            f"{setting}.url", endpoint.shown, "a receiver on this machine while data are simulated"
+            f"{setting}url", endpoint.shown, "a receiver on this machine while data are simulated"
         )
     sender = Sender(name=settings.name, endpoint=endpoint, most_requests=settings.queue_requests)
     return Bridge(settings=settings, sources=sources, sender=sender)

@@ -48,23 +48,24 @@ class Identity:
             SettingError: a file cannot be read or is empty, or both ways are given.
         """
         if self.token_file is not None and self.username is not None:
-            raise SettingError(f"{setting}.username", self.username, "absent when token_file is given")
+            raise SettingError(f"{setting}username", self.username, "absent when token_file is given")
         if (self.username is None) != (self.password_file is None):
-            raise SettingError(
-                f"{setting}.password_file", None, "both username and password_file, or neither"
-            )
+            raise SettingError(f"{setting}password_file", None, "both username and password_file, or neither")
         result = dict(self.headers)
         if self.token_file is not None:
-            result["Authorization"] = f"Bearer {line_of(self.token_file, f'{setting}.token_file')}"
+            result["Authorization"] = f"Bearer {line_of(self.token_file, f'{setting}token_file')}"
         if self.username is not None and self.password_file is not None:
-            pair = f"{self.username}:{line_of(self.password_file, f'{setting}.password_file')}"
+            pair = f"{self.username}:{line_of(self.password_file, f'{setting}password_file')}"
             result["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
         return result
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
-    """A server's address with the identity to use there; ``setting`` names it in errors."""
+    """A server's address with the identity to use there.
+
+    ``setting`` is what its settings begin with: ``remote_write.mimir.``, ``dashboard.prometheus_``.
+    """
 
     setting: str
     url: str = field(repr=False)
@@ -73,7 +74,7 @@ class Endpoint:
     timeout_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        require_url(self.url, f"{self.setting}.url")
+        require_url(self.url, f"{self.setting}url")
         self.identity.fields(self.setting)
         self._tls()
 
@@ -128,7 +129,7 @@ class Endpoint:
             return _context(self.ca_file)
         except (OSError, ssl.SSLError) as error:
             allowed = f"a readable file of certificates in PEM form ({error})"
-            raise SettingError(f"{self.setting}.ca_file", str(self.ca_file), allowed) from error
+            raise SettingError(f"{self.setting}ca_file", str(self.ca_file), allowed) from error
 
 
 @functools.lru_cache(maxsize=8)
@@ -152,9 +153,17 @@ def require_url(url: str, setting: str) -> None:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError as error:
-        raise SettingError(setting, "(not shown)", ALLOWED_URL) from error
+        raise SettingError(setting, origin(url), ALLOWED_URL) from error
     if not usable or parts.username or not url.isascii() or any(character.isspace() for character in url):
-        raise SettingError(setting, "(not shown)", ALLOWED_URL)
+        raise SettingError(setting, origin(url), ALLOWED_URL)
+
+
+def origin(url: str) -> str:
+    """The address without what may be a secret: user, path and query."""
+    start, slashes, rest = url.partition("//")
+    host, slash, _ = rest.partition("/")
+    named = host.rpartition("@")[2].partition("?")[0]
+    return f"{start.partition('?')[0]}{slashes}{named}{'/…' if slash else ''}"
 
 
 def line_of(path: Path, setting: str) -> str:

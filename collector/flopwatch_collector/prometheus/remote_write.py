@@ -62,6 +62,7 @@ class Sender:
     endpoint: Endpoint
     most_requests: int = 2_000
     first_pause_seconds: float = FIRST_PAUSE_SECONDS
+    longest_pause_seconds: float = LONGEST_PAUSE_SECONDS
     _counts: _Counts = field(default_factory=_Counts, repr=False)
 
     def __post_init__(self) -> None:
@@ -119,7 +120,7 @@ class Sender:
             if self._stopping.is_set():
                 return
             self._stopping.wait(max(wait, pause))
-            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+            pause = min(self.longest_pause_seconds, pause * 2)
 
     def _attempt(self, request: Request) -> float | None:
         """Send once: None when the request is settled, else the least seconds until the next attempt."""
@@ -155,7 +156,7 @@ class Sender:
         if not self._complained:
             log.warning("remote write to %s: %s; tried again", self.name, reason)
             self._complained = True
-        return min(wait, LONGEST_PAUSE_SECONDS)
+        return min(wait, self.longest_pause_seconds)
 
 
 def _said(answer: Answer) -> str:

@@ -78,14 +78,16 @@ def test_settings_come_from_the_file_and_wrong_ones_are_named(tmp_path: Path) ->
     settings = settings_from({"dashboard": table}, {})
 
     assert settings.prometheus_headers == {"X-Scope-OrgID": "training"}
-    with pytest.raises(SettingError, match=r"dashboard\.prometheus\.ca_file"):
+    with pytest.raises(SettingError, match=r"dashboard\.prometheus_ca_file"):
         prometheus(settings)
-    with pytest.raises(SettingError, match=r"dashboard\.prometheus\.url"):
+    with pytest.raises(
+        SettingError, match=r"dashboard\.prometheus_url is 'mimir:9009'; allowed: an address such as"
+    ):
         prometheus(DashboardSettings(prometheus_url="mimir:9009"))
     with pytest.raises(SettingError, match=r"dashboard\.prometheus_cluster_label"):
         DashboardSettings(prometheus_cluster_label="k8s-cluster")
     (tmp_path / "token").write_text("")
-    with pytest.raises(SettingError, match=r"dashboard\.prometheus\.token_file"):
+    with pytest.raises(SettingError, match=r"dashboard\.prometheus_token_file"):
         prometheus(
             DashboardSettings(prometheus_url="http://a:9090", prometheus_token_file=tmp_path / "token")
         )
