@@ -21,6 +21,7 @@ from flopwatch_agent.log_finder import LogFinder
 from flopwatch_agent.log_formats import log_formats
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.node_identity import boot_id, machine_id
+from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.procfs import Procfs
@@ -278,7 +279,8 @@ class Daemon:
         )
         jobs = JobsSource(procfs, boot)
         configured = ConfiguredLogs(self._settings.log_globs, finder.holds)
-        files = Files(configs=ConfigReader(procfs), configured=configured, endpoints=endpoints)
+        pods = PodJobs(settings.pod_logs, self._steps.has_steps)
+        files = Files(configs=ConfigReader(procfs), configured=configured, endpoints=endpoints, pods=pods)
         return JobWatch(gpus=view, jobs=jobs, steps=self._steps, files=files, sdk=self._sdk)
 
     def _close(self) -> bool:

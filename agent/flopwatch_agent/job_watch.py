@@ -11,6 +11,7 @@ from flopwatch_agent.bell import Bell
 from flopwatch_agent.configured_logs import ConfiguredLogs
 from flopwatch_agent.log_follow import Position
 from flopwatch_agent.model_config import ConfigReader
+from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.sdk_socket import Datagram, SdkSocket
 from flopwatch_agent.source import NOTHING, ObservedJob, Readings, SourceHealth, joined
 from flopwatch_agent.sources.jobs import JobsSource
@@ -45,6 +46,7 @@ class Files:
     configs: ConfigReader
     configured: ConfiguredLogs
     endpoints: TrainerEndpoints
+    pods: PodJobs
 
 
 @dataclass(slots=True)
@@ -77,6 +79,7 @@ class JobWatch:
         self.sdk_unattributed = 0
         self._gpus, self._jobs, self._steps, self._sdk = gpus, jobs, steps, sdk
         self._configs, self._configured, self._endpoints = files.configs, files.configured, files.endpoints
+        self._pods = files.pods
         self._lock = threading.Lock()
         self._taken = Taken()
         self._observed: tuple[ObservedJob, ...] = ()
@@ -176,11 +179,14 @@ class JobWatch:
         live = tuple(job for job in observed if not job.ended)
         assigned = self._configured.assign(live, now)
         pages, over = self._endpoints.alone(now)
-        gone = (*(job for job in observed if job.ended), *assigned.ended, *over)
-        live += (*assigned.alone, *pages)
+        pods, past = self._pods.look(
+            now, self._jobs.unseen_gpus, frozenset(job.sighting.ref for job in observed)
+        )
+        gone = (*(job for job in observed if job.ended), *assigned.ended, *over, *past)
+        live += (*assigned.alone, *pages, *pods)
         findings = [
             *self._steps.look(now, live, assigned.by_job),
-            *(item for job in observed for item in job.findings),
+            *(item for job in (*observed, *pods) for item in job.findings),
         ]
         for job in live:
             for facts in self._configs.facts(job):
@@ -189,7 +195,9 @@ class JobWatch:
         parts.append(Readings(findings=self._new(findings)))
         if gone:
             parts.append(self._steps.end(gone, now))
-        ended = tuple(self._steps.completed(job.sighting) for job in gone)
+        silent = {job.sighting.ref for job in past if not self._steps.has_steps(job.sighting.ref)}
+        told = (job.sighting for job in gone if job.sighting.ref not in silent)
+        ended = tuple(self._steps.completed(sighting) for sighting in told)
         for job in gone:
             self._steps.forget(job.sighting.ref)
             self._configs.forget(job.sighting.ref)
@@ -219,8 +227,10 @@ class JobWatch:
         return tuple(fresh)
 
     def _publish(self, readings: Readings, ended: tuple[JobSighting, ...]) -> None:
-        sightings = tuple(self._steps.completed(job.sighting) for job in self._observed)
-        logs, last_steps, positions = self._steps.logs(), self._steps.last_steps(), self._steps.positions()
+        told = (job.sighting for job in self._observed if not self._pods.is_silent(job.sighting.ref))
+        sightings = tuple(self._steps.completed(sighting) for sighting in told)
+        logs = tuple(log for log in self._steps.logs() if not self._pods.is_silent(log.job))
+        last_steps, positions = self._steps.last_steps(), self._steps.positions()
         with self._lock:
             known = {item.ref for item in self._taken.sightings}
             taken = self._taken

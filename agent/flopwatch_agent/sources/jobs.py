@@ -62,6 +62,8 @@ class JobsSource:
         """What could not be read and why, as of the last look."""
         self.blind: tuple[str, ...] = ()
         """Those of them that keep whole jobs from being seen."""
+        self.unseen_gpus: tuple[str, ...] = ()
+        """GPUs on which the driver lists processes that are not in the process table."""
 
     def observe(
         self,
@@ -121,13 +123,14 @@ class JobsSource:
         for gpu, listed in processes.items():
             for pid in listed or ():
                 pids.setdefault(pid, set()).add(gpu)
-        invisible = 0
+        invisible, unseen = 0, set[str]()
         for pid, gpus in sorted(pids.items()):
             process = self._procfs.process(pid, now)
             if process is None:
-                invisible += bool(gpus)
+                invisible, unseen = invisible + bool(gpus), unseen | gpus
                 continue
             self._join(process, self._top(process, now), gpus)
+        self.unseen_gpus = tuple(sorted(unseen))
         return invisible
 
     def _top(self, process: Process, now: float) -> Process:

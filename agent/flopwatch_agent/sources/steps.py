@@ -219,6 +219,11 @@ class StepsSource:
         for follower in dropped:
             self._leave(follower, keep=False)
 
+    def has_steps(self, ref: str) -> bool:
+        """Whether a step of a job was seen."""
+        progress = self._progress.get(ref)
+        return progress is not None and progress.has_steps
+
     def forget(self, ref: str) -> None:
         """Drop what is known of a job whose end was told."""
         self._progress.pop(ref, None)

@@ -10,7 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.agent.watched_job import CONFIG, PATIENCE, POD, ROW, SCAN, TABLE, Job, event_file, said
+from tests.integration.agent.watched_job import (
+    CONFIG,
+    PATIENCE,
+    POD,
+    ROW,
+    SCAN,
+    TABLE,
+    Job,
+    cri,
+    event_file,
+    said,
+)
 
 from flopwatch_agent.attribution import output_paths
 from flopwatch_agent.model_config import ConfigReader
@@ -291,11 +302,6 @@ def pod(tmp_path: Path) -> Iterator[Job]:
     process.wait(5)
     assert process.stdout is not None
     process.stdout.close()
-
-
-def cri(text: str) -> str:
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000000000Z", time.gmtime())
-    return "".join(f"{stamp} stdout F {line}\n" for line in text.splitlines())
 
 
 def test_a_pod_s_log_is_found_by_the_uid_in_its_control_group(pod: Job) -> None:

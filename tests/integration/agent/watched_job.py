@@ -109,3 +109,8 @@ def event_file(tags: tuple[tuple[str, float], ...] = (("lm loss", 2.5), ("iterat
     head = struct.pack("<Q", len(version)) + b"\0" * 4 + version + b"\0" * 4
     rows = (event(n, now + n, tag, value) for n in range(1, 6) for tag, value in tags)
     return head + b"".join(rows)
+
+
+def cri(text: str) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000000000Z", time.gmtime())
+    return "".join(f"{stamp} stdout F {line}\n" for line in text.splitlines())
