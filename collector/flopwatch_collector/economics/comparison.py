@@ -127,7 +127,7 @@ def side_of(job: Mapping[str, Any], facts: Mapping[str, Any], price: float | Non
         gpu_model=row["gpu_model"],
         gpus=row["gpus"],
         alike={
-            "shape": {key: value for key, value in job["shape"].items() if key != "name"} or None,
+            "shape": _shape(job["shape"], facts),
             "global_batch_size": facts.get("global_batch_size"),
             "sequence_length": facts.get("sequence_length"),
             "dtype": facts.get("dtype"),
@@ -146,6 +146,14 @@ def side_of(job: Mapping[str, Any], facts: Mapping[str, Any], price: float | Non
         losses=_losses(job["steps"], a_step),
         price_per_gpu_hour=price,
     )
+
+
+def _shape(shape: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The model's shape without its name; of a run that has none its parameter count."""
+    own = {key: value for key, value in shape.items() if key != "name"}
+    if own or facts.get("parameter_count") is None:
+        return own or None
+    return {"parameter_count": facts["parameter_count"]}
 
 
 def _buckets(ledger: Mapping[str, Any]) -> dict[str, int]:
