@@ -13,7 +13,7 @@ from flopwatch_agent.trainers.files.prometheus import Prometheus
 from flopwatch_agent.trainers.files.table import CsvTable
 from flopwatch_agent.trainers.framing import message_of
 
-_CSV_HEADER = re.compile(r"[\w/ .()%-]*(?:,[\w/ .()%-]*){1,200}$")
+_CSV_HEADER = re.compile(r"[\w/ .()%-]*(?:[,;\t][\w/ .()%-]*){1,200}$")
 _PROMETHEUS = re.compile(r"# (?:HELP|TYPE|scrape_time) ")
 
 
@@ -52,7 +52,7 @@ def _of_first_line(text: str) -> str:
         return "metric-file"
     if _PROMETHEUS.match(text):
         return "prometheus"
-    if _CSV_HEADER.match(text) and "step" in re.split(r"[,/]", text):
+    if _CSV_HEADER.match(text) and "step" in re.split(r"[,;\t/]", text):
         return "csv"
     return "stdout"
 

@@ -45,7 +45,7 @@ class JsonLines:
         """Take one decoded record."""
         for kind in KINDS:
             if all(key in document for key in kind.has):
-                stamp = _stamp(document.get(kind.time)) if kind.time else None
+                stamp = stamp_of(document.get(kind.time)) if kind.time else None
                 values = _values(kind, document)
                 row = "step" in values and any(name in values for name in kind.enough)
                 if not row and any(key in document for key in kind.evaluation):
@@ -115,7 +115,7 @@ def _number(value: object, *, duration: bool) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _stamp(value: object) -> Stamp | None:
+def stamp_of(value: object) -> Stamp | None:
     """A time of day: seconds or milliseconds since 1970, or text."""
     if isinstance(value, str):
         return read_stamp(value)

@@ -2,7 +2,9 @@
 
 import csv
 
+from flopwatch_agent.trainers.clocks import Stamp
 from flopwatch_agent.trainers.engine import Engine
+from flopwatch_agent.trainers.files.jsonlines import stamp_of
 from flopwatch_agent.trainers.grammar import Grammar, anchor
 from flopwatch_agent.trainers.marks import Mark
 from flopwatch_agent.trainers.numbers import parse_number
@@ -17,6 +19,15 @@ LIGHTNING = Grammar(
     no_time="add Lightning's ThroughputMonitor, or the flopwatch callback",
 )
 
+TABLE = Grammar(
+    family="CSV table",
+    anchor=anchor(r"(?!)"),
+    order=("printed", "counter", "timestamps"),
+    pauses_inside=True,
+    no_time="write the seconds of a step (step_time_s) or the time of day (timestamp) into a column",
+)
+"""A table without Lightning's epochs: of any training loop."""
+
 _LOSS = ("train_loss", "loss", "train/loss", "train_loss_step", "train_loss_epoch", "reduced_train_loss")
 _COLUMNS = {
     "train/time": "fit_seconds",
@@ -28,7 +39,18 @@ _COLUMNS = {
     "train/samples": "samples_per_rank",
     "train_step_timing in s": "seconds",
     "step_time": "seconds",
+    "step_time_s": "seconds",
+    "step_time_seconds": "seconds",
+    "seconds_per_step": "seconds",
+    "iteration-time": "seconds",
+    "step_time_ms": "milliseconds",
+    "iter_time_ms": "milliseconds",
+    "elapsed_seconds": "elapsed_seconds",
+    "elapsed_s": "elapsed_seconds",
 }
+_TIMES = ("timestamp", "_timestamp", "wall_time", "datetime", "created_at")
+_MICRO_STEPS = {"iter", "iter_time"}
+"""LitGPT's columns: its step is the number of a micro batch."""
 
 
 class CsvTable:
@@ -42,15 +64,31 @@ class CsvTable:
         self._header: list[str] | None = None
         self._waiting: dict[str, float] | None = None
         self._ahead: dict[str, float] | None = None
+        self._delimiter = ","
+        self._grammar = LIGHTNING
+        self._stamp: Stamp | None = None
 
     def feed(self, block: bytes, arrived: float | None) -> None:
         """Take a block of whole lines."""
         lines = [line for line in block.decode("utf-8", "replace").splitlines() if line]
-        for cells in csv.reader(lines):
+        if self._header is None and lines:
+            self._delimiter = next((mark for mark in ";\t" if mark in lines[0]), ",")
+        for cells in csv.reader(lines, delimiter=self._delimiter):
             if self._header is None or cells == self._header:
-                self._header = [name.strip() for name in cells]
-            else:
-                self._row(dict(zip(self._header, cells, strict=False)), arrived)
+                self._begin(cells)
+            elif not set(self._header) >= _MICRO_STEPS:
+                self._row(dict(zip(self._header, map(self._plain, cells), strict=False)), arrived)
+
+    def _begin(self, cells: list[str]) -> None:
+        self._header = [name.strip() for name in cells]
+        self._grammar = LIGHTNING if "epoch" in self._header else TABLE
+        if set(self._header) >= _MICRO_STEPS:
+            text = "the table's step counts micro batches, not optimizer steps: it was left out"
+            self._engine.findings.say("steps_are_micro_batches", text)
+
+    def _plain(self, cell: str) -> str:
+        """The cell with a decimal point: where semicolons separate, numbers have commas."""
+        return cell.replace(",", ".") if self._delimiter == ";" and "." not in cell else cell
 
     def finish(self, arrived: float | None) -> None:
         """The last step may have had no throughput row, or nothing but that."""
@@ -71,6 +109,7 @@ class CsvTable:
         self, cells: dict[str, str], loss: str, figures: dict[str, float], arrived: float | None
     ) -> None:
         self._flush(arrived)
+        self._stamp = stamp_of(_moment(cells))
         step = parse_number(cells.get("step", ""))
         if step is None:
             return
@@ -120,7 +159,17 @@ class CsvTable:
             self._engine.book.set(
                 "gradient_accumulation_steps", int(batches // (values["step"] + 1)), "metrics.csv"
             )
-        self._engine.offer(LIGHTNING, values, family="Lightning", origin=Origin(arrived_at_seconds=arrived))
+        if "milliseconds" in values:
+            values["seconds"] = values.pop("milliseconds") / 1_000
+        origin = Origin(stamp=self._stamp, arrived_at_seconds=arrived)
+        self._engine.offer(self._grammar, values, family=self._grammar.family, origin=origin)
+
+
+def _moment(cells: dict[str, str]) -> float | str | None:
+    """The cell that tells when the row was written."""
+    text = next((cells[name] for name in _TIMES if cells.get(name)), None)
+    number = parse_number(text) if text else None
+    return text if number is None else number
 
 
 def _figures(cells: dict[str, str]) -> dict[str, float]:
