@@ -1,16 +1,19 @@
 """StepReporter: tell the node's agent that a training step is done; never raises, never blocks.
 
-One datagram an optimizer step goes to the agent's Unix socket. A step that cannot be sent is summed into the
-next message (``steps_covered`` and ``unsent_steps`` say how many). Where no agent ever answered, as in a pod
+One datagram an optimizer step goes to the agent's Unix socket. A step that cannot be sent, or that comes faster than
+an agent takes them, is summed into the next message (``steps_covered`` and ``unsent_steps`` say how many), at the
+latest when the script ends. Where no agent ever answered, as in a pod
 without host paths, the same JSON goes to standard error as a line ``flopwatch: {...}``, at most one a second
 for steps, which the agent's log reader knows. Nothing here waits for a GPU: pass Python numbers, not tensors.
 """
 
+import atexit
 import json
 import os
 import socket
 import sys
 import time
+import weakref
 from types import TracebackType
 
 DEFAULT_SOCKET = "/run/flopwatch/steps.sock"
@@ -20,6 +23,10 @@ STDERR_INTERVAL_SECONDS = 1.0
 RUN_REPEAT_SECONDS = 300.0
 MAX_QUEUED = 64
 MAX_MESSAGE_BYTES = 16_384
+CLOSE_SECONDS, CLOSE_TRIES = 0.1, 5
+STEPS_A_SECOND = 150.0
+STEP_BURST = 500.0
+"""Steps that come faster are summed: an agent refuses what is beyond 200 messages a second after a burst of 1,000."""
 
 RUN_KEYS = frozenset(
     (
@@ -73,10 +80,15 @@ class StepReporter:
         self._run_sent = 0.0
         self._last_end: float | None = None
         self._excluded = 0.0
+        self._allowance = STEP_BURST
+        self._allowed_at = time.monotonic()
+        self._pid = os.getpid()
+        atexit.register(_close, weakref.ref(self))
 
     def run(self, **facts: object) -> None:
         """Tell once what is trained: any of ``RUN_KEYS``; ``shape`` has the keys of ``ModelShape``."""
         if self.enabled:
+            self._after_fork()
             self._run.update(
                 {key: value for key, value in facts.items() if key in RUN_KEYS and value is not None}
             )
@@ -102,6 +114,7 @@ class StepReporter:
         """
         if not self.enabled:
             return
+        self._after_fork()
         moment = time.monotonic()
         if seconds is None and self._last_end is not None:
             seconds = max(0.0, moment - self._last_end - self._excluded)
@@ -129,11 +142,24 @@ class StepReporter:
             self._phase_done(mark, time.time())
 
     def close(self) -> None:
-        """Try once more to send what is summed up, and close the socket."""
+        """Send what is summed up, trying for a tenth of a second at most, and close the socket."""
         if self.enabled:
+            self._after_fork()
             self._channel.hurry()
-            self._flush(time.monotonic())
+            self._allowance = STEP_BURST
+            for _ in range(CLOSE_TRIES):
+                self._flush(time.monotonic())
+                if self._pending is None and not self._queue:
+                    break
+                time.sleep(CLOSE_SECONDS / CLOSE_TRIES)
         self._channel.close()
+
+    def _after_fork(self) -> None:
+        """In a child, leave what waits to the parent, which tells it too."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._pending, self._queue, self.unsent_steps = None, [], 0
+            self._last_end, self._excluded = None, 0.0
 
     def _enqueue(self, message: dict[str, object]) -> None:
         moment = time.monotonic()
@@ -148,11 +174,18 @@ class StepReporter:
     def _flush(self, moment: float) -> None:
         while self._queue and self._sent(self._queue[0], moment):
             del self._queue[0]
-        if self._queue or self._pending is None:
+        if self._queue or self._pending is None or not self._is_allowed(moment):
             return
         self._pending["unsent_steps"] = self.unsent_steps - 1
         if self._sent(self._pending, moment):
             self._pending, self.unsent_steps = None, 0
+            self._allowance -= 1.0
+
+    def _is_allowed(self, moment: float) -> bool:
+        """Whether an agent would take one more message of this process now."""
+        grown = self._allowance + (moment - self._allowed_at) * STEPS_A_SECOND
+        self._allowance, self._allowed_at = min(STEP_BURST, grown), moment
+        return self._allowance >= 1.0
 
     def _sent(self, message: dict[str, object], moment: float) -> bool:
         """Whether the message is done with: sent, printed, or given up and counted."""
@@ -169,6 +202,7 @@ class StepReporter:
 
     def _phase_done(self, mark: "PhaseMark", now: float) -> None:
         if self.enabled and mark.kind in PHASES:
+            self._after_fork()
             seconds = max(0.0, time.monotonic() - mark.started)
             if mark.blocking:
                 self._excluded += seconds
@@ -179,6 +213,13 @@ class StepReporter:
             if mark.kind == "checkpoint":
                 message["committed"] = not mark.failed
             self._enqueue(message)
+
+
+def _close(reporter: "weakref.ref[StepReporter]") -> None:
+    """Send what is summed up when the script ends."""
+    found = reporter()
+    if found is not None:
+        found.close()
 
 
 class Step:

@@ -153,16 +153,19 @@ class JobWatch:
 
     def _look(self, now: float, moment: float) -> None:
         messages = self._sdk.take() if self._sdk is not None else []
-        strangers = {item.pid for item in messages} - self._peers
+        known = [item for item in messages if self._jobs.ref_of(item.pid) is not None]
+        strange = [item for item in messages if self._jobs.ref_of(item.pid) is None]
+        strangers = {item.pid for item in strange} - self._peers
         listed = self._gpus.processes()
         observed = bool(strangers) or moment >= self._observe_at or listed != self._listed
-        parts: list[Readings] = []
+        # The last words of a process that has ended by now are still its job's.
+        parts = [self._steps.hear(self._attributed(known))]
         ended: tuple[JobSighting, ...] = ()
         if observed:
             self._peers |= strangers
             self._observe_at, self._listed = moment + self._observe_seconds, listed
             ended = self._observe(now, moment, parts)
-        parts.append(self._steps.hear(self._attributed(messages)))
+        parts.append(self._steps.hear(self._attributed(strange)))
         parts.append(self._steps.read(now))
         readings = joined(parts)
         if observed or messages or readings != NOTHING:

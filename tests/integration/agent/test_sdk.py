@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def received(listener: socket.socket) -> list[dict]:
             found.append(json.loads(listener.recv(65536)))
         except BlockingIOError:
             return found
+
+
+def drained(listener: socket.socket) -> list[dict]:
+    """Everything that comes up to an empty message, taken as it comes."""
+    found: list[bytes] = []
+    while body := listener.recv(65536):
+        found.append(body)
+    return [json.loads(body) for body in found]
+
+
+def listener_is_done(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"", str(path))
 
 
 def test_a_step_is_one_message_with_its_duration_and_what_is_known(listener, tmp_path: Path) -> None:
@@ -230,6 +244,48 @@ reporter.step_done(3, seconds=1.0)
     assert [message["step"] for message in received(listener)] == [1, 2, 3]
 
 
+def test_a_child_does_not_tell_what_waits_in_its_parent(listener, tmp_path: Path) -> None:
+    code = """
+import os, sys
+from flopwatch import StepReporter
+reporter = StepReporter()
+while not reporter.unsent_steps: reporter.step_done(seconds=1.0)
+count = reporter._next_step - 1
+if os.fork() == 0:
+    reporter.step_done(100_000, seconds=1.0)
+    sys.exit(0)
+os.wait()
+print(count)
+"""
+    with ThreadPoolExecutor(1) as pool:
+        draining = pool.submit(drained, listener)
+        answer = run(code, tmp_path / "s.sock")
+        listener_is_done(tmp_path / "s.sock")
+        messages = draining.result(30)
+
+    covered = {m["step"] == 100_000: 0 for m in messages}
+    for message in messages:
+        covered[message["step"] == 100_000] += message["steps_covered"]
+    assert covered == {False: int(answer.stdout), True: 1}
+
+
+def test_what_is_summed_up_is_told_when_the_script_ends(listener, tmp_path: Path) -> None:
+    code = """
+from flopwatch import StepReporter
+reporter = StepReporter()
+for n in range(1, 3001): reporter.step_done(n, seconds=0.001, tokens=2)
+"""
+    with ThreadPoolExecutor(1) as pool:
+        draining = pool.submit(drained, listener)
+        run(code, tmp_path / "s.sock")
+        listener_is_done(tmp_path / "s.sock")
+        messages = draining.result(30)
+
+    assert sum(message["steps_covered"] for message in messages) == 3000
+    assert sum(message["tokens"] for message in messages) == 6000
+    assert messages[-1]["step"] == 3000
+
+
 def test_importing_the_sdk_loads_only_the_standard_library() -> None:
     package = Path(__file__).parents[3] / "agent"
     code = f"""
@@ -287,6 +343,32 @@ def test_an_agent_takes_steps_from_the_socket_and_the_job_from_the_kernel(
     ]
     assert "waiting_for" not in job
     assert agent.metrics()["flopwatch_sdk_malformed_messages_total"] == 0.0
+
+
+FAST = """
+import sys, time
+from flopwatch import StepReporter
+reporter = StepReporter()
+for n in range(1, 4001):
+    reporter.step_done(n, seconds=0.0005, tokens=10)
+    if n % 4 == 0: time.sleep(0.001)
+"""
+
+
+def test_steps_faster_than_an_agent_takes_messages_are_summed_and_none_is_lost(
+    new_agent, collector: FakeCollector, processes, tmp_path: Path
+) -> None:
+    path = tmp_path / "steps.sock"
+    agent = new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, sdk_socket=path)
+    eventually(path.exists)
+
+    processes(FAST, env={**os.environ, "FLOPWATCH_SOCKET": str(path)}, stdout=subprocess.DEVNULL)
+    eventually(lambda: any(step["step"] == 4000 for step in collector.all("steps")))
+
+    steps = collector.all("steps")
+    assert sum(step.get("steps_covered", 1) for step in steps) == 4000
+    assert sum(step["tokens"] for step in steps) == 40_000
+    assert agent.metrics()["flopwatch_sdk_rate_limited_messages_total"] == 0.0
 
 
 HOSTILE = """
