@@ -11,12 +11,13 @@ from flopwatch.wire import Batch, Phase
 from flopwatch_collector.ingest import declared, rows
 from flopwatch_collector.ingest.declared import DeclaredFacts, DeclaredJob
 from flopwatch_collector.ingest.identity import Identity
-from flopwatch_collector.ingest.jobs import Jobs, Seen, part_of
+from flopwatch_collector.ingest.jobs import Jobs, part_of
 from flopwatch_collector.ingest.launches import Launches
 from flopwatch_collector.ingest.leases import Leases
 from flopwatch_collector.ingest.nodes import Nodes
 from flopwatch_collector.ingest.place import Place
 from flopwatch_collector.ingest.rows import Taken
+from flopwatch_collector.ingest.sightings import Seen
 from flopwatch_collector.ingest.slots import Slots
 from flopwatch_collector.ingest.steps import Claims, Steps
 from flopwatch_collector.ingest.table import Table
@@ -158,6 +159,7 @@ class Directory:
         """Everything that is known now."""
         with self._lock:
             if self._state is None or self._state.generation != self._generation:
+                self._jobs.settle()
                 self._state = FleetState(
                     generation=self._generation,
                     nodes=self._tables.nodes.view(),
@@ -179,6 +181,7 @@ class Directory:
     def found(self, job_id: str) -> JobRecord | None:
         """A job as nodes and sources told of it, without what was declared; None when there is no such job."""
         with self._lock:
+            self._jobs.settle()
             return next((job for job in self._tables.jobs.records.values() if job.job_id == job_id), None)
 
     def declared_of(self, number: int) -> Mapping[str, DeclaredFact]:

@@ -7,21 +7,13 @@ from typing import Any
 from flopwatch.wire import JobSighting, RunFacts
 from flopwatch_collector.ingest.identity import Claim, Identity, Known, claim, fits, job_id
 from flopwatch_collector.ingest.place import Place
+from flopwatch_collector.ingest.sightings import Seen, Sightings
 from flopwatch_collector.ingest.table import TOUCH_SECONDS, Table, next_number
 from flopwatch_collector.model import JobPart, JobRecord
 
 SWEEP_SECONDS = 60.0
 GONE_SECONDS = 300.0
 """A part whose node reports without it for so long has ended."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
-    """A sighting, with its GPUs as numbers."""
-
-    job: JobSighting
-    gpus: tuple[int, ...] = ()
-    leased_gpus: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -41,6 +33,7 @@ class Jobs:
         self._records = records
         self._identities = identities
         self._index = _Index()
+        self._sightings = Sightings()
         for identity in identities.records.values():
             self._index.by_group.setdefault(identity.group, []).append(identity.number)
         for job in records.records.values():
@@ -57,6 +50,7 @@ class Jobs:
             if before is not None and before.group != identity.group:
                 self._index.by_group[before.group].remove(number)
         self._identities.learn(identities)
+        self.settle()
         own = self._records.records
         self._records.learn(
             {number: lived(own[number], job) if number in own else job for number, job in jobs.items()}
@@ -65,6 +59,20 @@ class Jobs:
             self._index.job_ids.add(job.job_id)
             for part in job.parts:
                 self._bind(part.node, part.ref, job)
+                self._sightings.forget(part.node, part.ref)
+
+    def settle(self) -> None:
+        """Bring every record up to date with the signs of life since."""
+        for number in self._sightings.waiting():
+            self._record(number)
+
+    def _record(self, number: int) -> JobRecord:
+        """A record that is up to date."""
+        job = self._records.records[number]
+        known = self._sightings.taken_in(job)
+        if known is not job:
+            self._put(job, known)
+        return known
 
     def of(self, place: Place, ref: str) -> int:
         """The number of the job a node names so; a job without sighting stands for itself."""
@@ -72,18 +80,22 @@ class Jobs:
         return self.sight(place, Seen(job=JobSighting(ref=ref))) if number is None else number
 
     def sight(self, place: Place, seen: Seen) -> int:
-        """The number of the sighted job, its record brought up to date."""
-        asked = claim(place.cluster, place.node_name, seen.job, place.shifted(seen.job.start_time_seconds))
+        """The number of the sighted job; its record knows what the sighting says."""
         bindings = self._index.bindings.setdefault(place.node, {})
+        repeated = self._sightings.repeated(place, seen)
+        if repeated is not None and bindings.get(seen.job.ref) == repeated:
+            return repeated
+        asked = claim(place.cluster, place.node_name, seen.job, place.shifted(seen.job.start_time_seconds))
         before = bindings.get(seen.job.ref)
         number = None if before is None else self._kept(place, before, asked)
         if number is None:
             number = self._joined(place, asked) or self._founded(place, seen.job, asked)
         bindings[seen.job.ref] = number
         self._strengthen(number, asked)
-        old = self._records.records[number]
+        old = self._record(number)
         self._put(old, with_sighting(old, place, seen))
         self._doubt(number, seen, asked)
+        self._sightings.tell(place, seen, number)
         return number
 
     def _doubt(self, number: int, seen: Seen, asked: Claim) -> None:
@@ -104,7 +116,7 @@ class Jobs:
 
     def touch(self, place: Place, ref: str) -> None:
         """The job still shows signs of life on the node: samples or steps name it."""
-        job = self._records.records[self.of(place, ref)]
+        job = self._record(self.of(place, ref))
         part = part_of(job, place.node, ref)
         if part is not None and place.time_seconds > part.last_seen_seconds:
             alive = replace(part, last_seen_seconds=place.time_seconds)
@@ -114,18 +126,18 @@ class Jobs:
 
     def add_run_facts(self, number: int, runs: tuple[RunFacts, ...]) -> None:
         """Join what a source said of the run."""
-        job = self._records.records[number]
+        job = self._record(number)
         self._put(job, replace(job, runs=joined_runs(job.runs, runs)))
 
     def add_finding(self, number: int, code: str, text: str, values: Mapping[str, Any] | None = None) -> None:
         """Note a doubt; a newer one of the same code replaces it."""
-        job = self._records.records[number]
+        job = self._record(number)
         others = tuple(finding for finding in job.findings if finding[0] != code)
         self._put(job, replace(job, findings=(*others, (code, text, dict(values or {})))))
 
     def log_state(self, place: Place, ref: str, problem: str | None) -> None:
         """Note what is wrong with the log the node follows for the job."""
-        job = self._records.records[self.of(place, ref)]
+        job = self._record(self.of(place, ref))
         part = part_of(job, place.node, ref)
         if part is not None and part.log_problem != problem:
             self._put(job, with_part(job, replace(part, log_problem=problem)))
@@ -138,13 +150,14 @@ class Jobs:
         limit = max(GONE_SECONDS, 3.0 * place.interval_seconds)
         ended = []
         for ref, number in self._index.bindings.get(place.node, {}).items():
-            job = self._records.records[number]
+            job = self._record(number)
             part = part_of(job, place.node, ref)
             if part is None or part.end_seconds is not None:
                 continue
             if place.time_seconds - part.last_seen_seconds > limit:
                 gone = replace(part, end_seconds=part.last_seen_seconds, exit_reason="gone")
                 self._put(job, with_part(job, gone))
+                self._sightings.forget(place.node, ref)
                 ended.append((ref, number))
         return ended
 
@@ -179,7 +192,7 @@ class Jobs:
         return min(fitting, key=lambda known: _distance(asked, known)).identity.number
 
     def _known(self, number: int, node: int) -> Known:
-        job = self._records.records[number]
+        job = self._record(number)
         here = [part.last_seen_seconds for part in job.parts if part.node == node]
         return Known(
             identity=self._identities.records[number],
