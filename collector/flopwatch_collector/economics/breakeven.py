@@ -82,11 +82,14 @@ class Breakeven:
 
     @property
     def threshold(self) -> float:
-        """From which utilisation on owning is always cheaper: beyond 1, or infinite, when it never is."""
+        """From which utilisation on owning is cheaper up to all hours: 0 always; beyond 1, or infinite, never."""
         cloud = self.cloud
         gain = self.billed_ratio * cloud.price - self.variable_per_gpu_hour
         if gain <= 0.0:
-            return math.inf
+            # What more use costs, owning costs more of: it is cheaper at all hours, or at none that last.
+            return 0.0 if self.own_at(1.0) <= self.cloud_at(1.0) else math.inf
+        if self.kink >= 1.0 and self.own_at(1.0) <= self.cloud_at(1.0):
+            return 0.0
         extra = cloud.commitment_ratio * (cloud.price - cloud.commitment_price)
         met = (self.fixed_per_gpu_hour + extra) / gain
         # Where they would meet within the commitment, owning is cheaper on both sides of its end.

@@ -173,3 +173,14 @@ def test_the_uplift_counts_on_committed_hours_too():
 def test_nothing_used_has_no_price_per_useful_work():
     assert per_useful_eflop(2.0, 0.0, 1e14) is None
     assert per_useful_eflop(2.0, 0.5, None) is None
+
+
+def test_a_contract_dearer_than_owning_loses_although_its_extra_hours_are_cheap():
+    both = line(
+        fixed_per_gpu_hour=1.0,
+        variable_per_gpu_hour=1.0,
+        cloud=CloudPrice(price=0.5, commitment_ratio=0.5, commitment_price=5.0),
+    )
+
+    # 2.00 against 2.75 with all hours used, 1.00 against 2.50 with none.
+    assert both.u_star == 0.0
