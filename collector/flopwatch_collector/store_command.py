@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from flopwatch import settings as settings_file
-from flopwatch.settings import SettingError
 from flopwatch_collector import config
-from flopwatch_collector.store import desk, exporting, saving
+from flopwatch_collector.store import copy_target, copying, desk, engines, exporting, saving
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import (
@@ -113,8 +112,10 @@ def work(asked: Asked, name: str, options: Mapping[str, Any]) -> Answer:
         FileNotFoundError: the folder holds no store.
         desk.Refused: the collector did not do it.
     """
-    if asked.settings.store != "embedded":
-        raise SettingError("collector.store", asked.settings.store, "embedded, for this command")
+    if asked.settings.store == "clickhouse":
+        with ExitStack() as parts:
+            made = engines.clickhouse(asked.settings, asked.folder, time.time, parts)
+            return Work(made.store, made.control).do(name, options, asked.progress)
     if not (asked.folder / "format").is_file():
         raise FileNotFoundError(
             f"{asked.folder} holds no store; name the folder with --data-dir or the setting collector.data_dir"
@@ -238,6 +239,39 @@ def _export_text(answer: Answer) -> str:
     return f"{answer['output']}: {answer['rows']} rows, {_size(answer['bytes'])}\n"
 
 
+def _copy_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from", dest="source", type=Path, metavar="DIR", help="the folder (default: collector.data_dir)"
+    )
+    parser.add_argument("--to", metavar="URL", help="ClickHouse (default: collector.clickhouse_url)")
+
+
+def _copy_history(asked: Asked) -> Answer:
+    """Copy an embedded store's history to ClickHouse."""
+    chosen = {} if asked.options.to is None else {"store": "clickhouse", "clickhouse_url": asked.options.to}
+    settings = dataclasses.replace(asked.settings, **chosen)
+    if settings.store != "clickhouse":
+        raise WrongUse('say where to: --to URL, or store = "clickhouse" and clickhouse_url in the settings')
+    source = asked.folder if asked.options.source is None else asked.options.source.absolute()
+    if not (source / "format").is_file():
+        raise FileNotFoundError(f"{source} holds no store; name the folder with --from")
+    with ExitStack() as opened:
+        store = EmbeddedStore(StoreSettings(folder=source, free_disk_ratio=0.0))
+        opened.callback(store.close)
+        target = copy_target.opened(settings, asked.folder, source, opened)
+        copied = copying.copy(store, source, target, asked.progress)
+    return dataclasses.asdict(copied) | {"from": str(source), "whole": copied.whole}
+
+
+def _copied_text(answer: Answer) -> str:
+    lines = [
+        f"{kind:<10} {count:>12} here {answer['target'][kind]:>12} there"
+        for kind, count in answer["source"].items()
+    ]
+    end = "everything is there" if answer["whole"] else "not everything is there: run it again"
+    return "\n".join([*lines, f"documents copied: {answer['documents']}", end]) + "\n"
+
+
 ACTIONS: dict[str, Action] = {
     "check": Action(
         summary="read everything that is kept; ends with 1 when something is unreadable or missing",
@@ -262,6 +296,13 @@ ACTIONS: dict[str, Action] = {
         run=_backup,
         text=_saved_text,
         options=_backup_options,
+    ),
+    "copy": Action(
+        summary="copy the history of an embedded store to ClickHouse; goes on where it was interrupted",
+        run=_copy_history,
+        text=_copied_text,
+        options=_copy_options,
+        failed=lambda answer: not answer["whole"],
     ),
     "restore": Action(
         summary="make the data folder, which must be new or empty, from a backup",

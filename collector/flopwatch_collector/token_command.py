@@ -14,7 +14,7 @@ from typing import Any
 from flopwatch import settings as settings_file
 from flopwatch_collector import config
 from flopwatch_collector.api.tokens import ROLES, Token, Tokens
-from flopwatch_collector.store.control_sqlite import SqliteControl
+from flopwatch_collector.store import engines
 
 
 def main(argv: list[str]) -> int:
@@ -29,8 +29,8 @@ def main(argv: list[str]) -> int:
     if arguments.data_dir is not None:
         collector = dataclasses.replace(collector, data_dir=arguments.data_dir)
     folder = config.data_folder(collector, os.environ)
-    with contextlib.closing(SqliteControl(folder / config.CONTROL_FILE)) as control:
-        tokens = Tokens(control)
+    with contextlib.ExitStack() as parts:
+        tokens = Tokens(engines.control_of(collector, folder, parts))
         if arguments.action == "create":
             return _create(tokens, arguments)
         if arguments.action == "list":

@@ -93,6 +93,11 @@ class EmbeddedStore:
         """All there are."""
         return CAPABILITIES
 
+    @property
+    def ground(self) -> Ground:
+        """The files and the database over them, for work on raw rows as they lie."""
+        return self._ground
+
     def submit(self, batch: BatchId, rows: RawRows) -> "Future[WriteResult]":
         """Queue a batch; the future is done when it is durable.
 

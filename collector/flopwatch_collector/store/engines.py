@@ -29,6 +29,8 @@ class Opened:
     """A store and its control state; ``holder`` is this process's name among the collectors that share them."""
 
     store: ClickHouseStore
+    client: Client
+    arrivals: Arrivals
     control: Control
     holder: str
 
@@ -54,9 +56,10 @@ def clickhouse(
     made = ClickHouseSettings(layout=layout, raw_days=days[0], rollup_days=days[1])
     client = Client(address(settings))
     parts.callback(client.close)
-    store = ClickHouseStore(made, client, Arrivals(database, holder), clock)
+    record = Arrivals(database, holder)
+    store = ClickHouseStore(made, client, record, clock)
     parts.callback(store.close)
-    return Opened(store=store, control=control, holder=holder)
+    return Opened(store=store, client=client, arrivals=record, control=control, holder=holder)
 
 
 def control_of(settings: CollectorSettings, folder: Path, parts: contextlib.ExitStack) -> Control:

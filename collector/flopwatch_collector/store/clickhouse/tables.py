@@ -18,6 +18,8 @@ _CODECS = {INSTANT: "DoubleDelta, ZSTD(1)", "UInt64": "Delta, ZSTD(1)"}
 _SHARD_BY = {"gpu": "node", "node": "node", "port": "node", "step": "job", "phase": "job", "event": "flush"}
 LONG_KINDS: frozenset[RollupKind] = frozenset({"job1h", "ledger1d"})
 """Kinds that are kept for years."""
+LONGEST_TTL_DAYS = 15_000
+"""Longer ones would pass the year 2106, where the server's times begin anew."""
 DEDUPLICATED_INSERTS = 1_000
 """So many inserts back a token is known."""
 
@@ -86,7 +88,7 @@ def _raw(layout: Layout, table: Table) -> str:
 
 def ttl(layout: Layout) -> tuple[str, ...]:
     """How long the server itself keeps raw rows."""
-    if layout.raw_days is None:
+    if layout.raw_days is None or layout.raw_days > LONGEST_TTL_DAYS:
         return ()
     return (f"TTL toDateTime(ts) + toIntervalSecond({round(layout.raw_days * 86_400)})",)
 

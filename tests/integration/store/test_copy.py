@@ -1,0 +1,110 @@
+"""flopwatch store copy: an embedded store's history in ClickHouse, whole, once, and resumable."""
+
+import json
+
+import pytest
+from tests.fixtures.memory_store import MemoryStore
+from tests.integration.store.conftest import Clock
+from tests.integration.store.test_clickhouse import batch, rows
+from tests.integration.store.test_same_answers import answers, filled, ordered
+
+from flopwatch_collector import store_command
+from flopwatch_collector.config import CONTROL_FILE
+from flopwatch_collector.model import Node
+from flopwatch_collector.store.clickhouse.arrivals import AREA, SCHEMA, Arrivals
+from flopwatch_collector.store.clickhouse.http import Address, Client
+from flopwatch_collector.store.clickhouse.store import ClickHouseSettings, ClickHouseStore
+from flopwatch_collector.store.clickhouse.tables import Layout
+from flopwatch_collector.store.control_postgres import PostgresControl
+from flopwatch_collector.store.control_sqlite import SqliteControl
+from flopwatch_collector.store.embedded import EmbeddedStore
+from flopwatch_collector.store.port import StoreSettings
+from flopwatch_collector.store.postgres import PostgresTransactions
+
+NODE = Node(number=1, cluster="c", name="n1", first_seen_seconds=1.0, last_seen_seconds=2.0)
+
+
+@pytest.fixture
+def folder(tmp_path, clock):
+    """A store with rows of closed and open hours, windows and a control state."""
+    folder = tmp_path / "embedded"
+    store = EmbeddedStore(StoreSettings(folder=folder, free_disk_ratio=0.0, flush_seconds=0.0), clock)
+
+    def after_batch(at):
+        if at % 13 == 12:
+            clock.now += 3600
+
+    filled(store, 1, after_batch)
+    store.close()
+    control = SqliteControl(folder / CONTROL_FILE)
+    control.save("node", {"1": NODE})
+    control.close()
+    return folder
+
+
+def command(chdb, folder, control_url, monkeypatch, capsys) -> tuple[int, dict]:
+    monkeypatch.setenv("FLOPWATCH_COLLECTOR_CLICKHOUSE_DATABASE", "copy" + control_url[-8:])
+    monkeypatch.setenv("FLOPWATCH_COLLECTOR_RAW_DAYS", "36500")
+    monkeypatch.setenv("FLOPWATCH_COLLECTOR_STORE", "clickhouse")
+    monkeypatch.setenv("FLOPWATCH_COLLECTOR_CLICKHOUSE_URL", chdb.url)
+    monkeypatch.setenv("FLOPWATCH_COLLECTOR_CONTROL_URL", control_url)
+    status = store_command.main(["copy", "--from", str(folder), "--to", chdb.url, "--json"])
+    told = capsys.readouterr()
+    return status, json.loads(told.out) if told.out else {"error": told.err}
+
+
+def opened(chdb, control_url, clock) -> ClickHouseStore:
+    database = "copy" + control_url[-8:]
+    arrivals = Arrivals(PostgresTransactions(control_url, AREA, SCHEMA), "reader")
+    client = Client(Address(url=chdb.url, database=database))
+    layout = Layout(database=database, raw_days=36_500)
+    return ClickHouseStore(ClickHouseSettings(layout=layout, flush_seconds=0.0), client, arrivals, clock)
+
+
+def test_the_copy_gives_the_answers_of_the_original_and_knows_its_batches(
+    chdb, postgres, folder, monkeypatch, capsys
+) -> None:
+    url = postgres.new_database()
+    chdb.fault("INSERT INTO `event`", "before", count=4)
+    status, _ = command(chdb, folder, url, monkeypatch, capsys)
+    assert status == 1, "an interrupted copy says so"
+    status, answer = command(chdb, folder, url, monkeypatch, capsys)
+    assert (status, answer["whole"], answer["source"]) == (0, True, answer["target"])
+    again, answer = command(chdb, folder, url, monkeypatch, capsys)
+    assert (again, answer["source"], answer["documents"]) == (0, answer["target"], 0)
+
+    expected = MemoryStore(None, Clock())
+    filled(expected, 1, lambda at: None)
+    store = opened(chdb, url, Clock())
+    try:
+        assert answer["target"]["gpu"] == len(expected.raw["gpu"])
+        for at, (found, wanted) in enumerate(zip(answers(store), answers(expected), strict=True)):
+            for name in wanted:
+                assert ordered(found, name) == ordered(wanted, name) or at > 0, (at, name)
+            assert len(found["ts"]) == len(wanted["ts"]), at
+        known = next(iter(expected.batches))
+        assert store.submit(known, rows(1)).result(30).duplicate is True
+        assert store.submit(batch(1, "another"), rows(1)).result(30).duplicate is False
+    finally:
+        store.close()
+    control = PostgresControl(url)
+    assert control.load("node", Node) == {"1": NODE}
+    control.close()
+
+
+def test_a_control_state_of_another_fleet_is_refused(chdb, postgres, folder, monkeypatch, capsys) -> None:
+    url = postgres.new_database()
+    control = PostgresControl(url)
+    other = Node(number=1, cluster="c", name="other", first_seen_seconds=1.0, last_seen_seconds=2.0)
+    control.save("node", {"1": other})
+    control.close()
+    status, answer = command(chdb, folder, url, monkeypatch, capsys)
+    assert status == 1
+    assert "node 1 is other there and n1 here" in answer["error"]
+
+
+def test_wrong_use_is_said(tmp_path, capsys) -> None:
+    assert store_command.main(["copy", "--data-dir", str(tmp_path)]) == 2
+    assert "--to URL" in capsys.readouterr().err
+    assert store_command.main(["copy", "--from", str(tmp_path), "--to", "http://127.0.0.1:1"]) == 1
+    assert "holds no store" in capsys.readouterr().err
