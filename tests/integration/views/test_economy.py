@@ -1,15 +1,18 @@
 """The Breakeven page's answer, each figure worked out from the costs and from what was pushed."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 from fastapi.testclient import TestClient
+from tests.fixtures.listening import Server
 from tests.integration.views.site import GPUS_A_NODE, MIDNIGHT, Site
 
 from flopwatch.answers.economy import Economy
 from flopwatch.query import Range
+from flopwatch_collector.breakeven_command import main as breakeven
 from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings
 
@@ -142,3 +145,36 @@ def test_without_costs_nothing_is_said(tmp_path: Path) -> None:
     assert (page.configured, page.groups, page.u_star, page.verdict) == (False, (), None, "insufficient_data")
     assert site.query.fleet(Range()).verdict.line_source == "default"
     site.close()
+
+
+def test_the_command_takes_what_the_collector_measured(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "costs.toml"
+    file.write_text(
+        "[costs.own]\nfixed_per_gpu_hour = 1.0\n[costs.cloud]\nprice_per_gpu_hour = 2.0\n"
+        "[costs.efficiency]\ncloud_mfu = 0.4\n"
+    )
+    server = Server(site.running.app).start()
+
+    status = breakeven(["--costs", str(file), "--collector", server.url, "--json"])
+
+    server.stop()
+    answer = json.loads(capsys.readouterr().out)
+    assert (status, answer["gpus"], answer["u_star"]) == (0, 16, 0.5)
+    assert (answer["verdict"], answer["valid_days"], answer["enough_for_purchase"]) == (
+        "insufficient_data",
+        0,
+        False,
+    )
+    # Nothing was trained, so there is no MFU to set beside the cloud's.
+    assert (answer["efficiency_ratio"], answer["efficiency"]["one_sided"]) == (1.0, ["mfu"])
+
+
+def test_a_collector_that_does_not_answer_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "costs.toml"
+    file.write_text("[costs.own]\nfixed_per_gpu_hour = 1.0\n[costs.cloud]\nprice_per_gpu_hour = 2.0\n")
+
+    assert breakeven(["--costs", str(file), "--collector", "http://127.0.0.1:9"]) == 1
+
+    assert "does not answer" in capsys.readouterr().err
