@@ -245,9 +245,10 @@ def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool)
         query=running.query,
         accounting=running.accounting,
         fleet=running.directory,
-        control=kept.control,
+        control=kept.duty_control,
         clock=kept.clock,
         simulated=simulated,
+        on_duty=kept.duty.has,
     )
     running.bridges = bridges(running.settings.remote_write, sources)
     for bridge in running.bridges:

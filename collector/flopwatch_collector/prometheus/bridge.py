@@ -11,6 +11,7 @@ import numpy as np
 from flopwatch.query import Query
 from flopwatch.settings import SettingError
 from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.config import RemoteWriteSettings
 from flopwatch_collector.model import Fleet
@@ -46,6 +47,8 @@ class BridgeSources:
     control: Control
     clock: Callable[[], float] = time.time
     simulated: bool = False
+    on_duty: Callable[[], bool] = lambda: True
+    """Whether it is this one of several collectors that writes."""
 
 
 @dataclass(kw_only=True)
@@ -62,13 +65,11 @@ class Bridge:
             **self.settings.labels,
             **({"simulated": "true"} if self.sources.simulated else {}),
         }
-        self._book = SeriesBook(self._labels)
+        self._begin_anew()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name=f"remote-write-clock-{self.sender.name}", daemon=True
         )
-        kept = self.sources.control.load(DOCUMENT, Watermark).get(self.sender.name)
-        self._queued_until = kept.window_end_seconds if kept else None
 
     def start(self) -> None:
         """Begin to make samples and to send them."""
@@ -82,10 +83,23 @@ class Bridge:
             self._thread.join()
         self.sender.stop()
 
+    def _begin_anew(self) -> None:
+        """As a process that has sent nothing yet; windows go on where the receiver took the last one."""
+        self._book = SeriesBook(self._labels)
+        kept = self.sources.control.load(DOCUMENT, Watermark).get(self.sender.name)
+        self._queued_until = kept.window_end_seconds if kept else None
+        self._was_on_duty = True
+
     def turn(self) -> None:
-        """Queue what is true now, and the windows that closed since the last turn."""
+        """Queue what is true now, and the windows that closed since the last turn; nothing off duty."""
+        if not self.sources.on_duty():
+            self._was_on_duty = False
+            self.sender.forget()
+            return
+        if not self._was_on_duty:
+            self._begin_anew()
         now = self.sources.clock()
-        self._queue(self._book.at(readings(self.sources.query), now, {}), lambda: None)
+        self._queue(self._book.at(readings(self.sources.query), now), lambda: None)
         edge = self.sources.accounting.provisional_from_seconds
         if edge is None:
             return
@@ -97,7 +111,7 @@ class Bridge:
 
     def _window(self, end: float) -> list[Sample]:
         """The samples of the window that ended at ``end``."""
-        start = end - 300.0
+        start = end - WINDOW_SECONDS
         ledger = self.sources.accounting.ledger_rows(start, end)
         rollups = self.sources.accounting.job_rollups(start, end)
         inside = take(ledger, np.asarray(ledger["ts"] == start))

@@ -92,6 +92,11 @@ class Sender:
                 self._counts.overflowed += self._queue.popleft().samples
             self._changed.notify()
 
+    def forget(self) -> None:
+        """Drop what waits: another process sends now."""
+        with self._changed:
+            self._queue.clear()
+
     def stats(self) -> SenderStats:
         """How the receiver fares."""
         with self._changed:
@@ -148,7 +153,10 @@ class Sender:
         if taken and self._complained:
             log.info("remote write to %s works again", self.name)
             self._complained = False
-        request.settled()
+        try:
+            request.settled()
+        except Exception:
+            log.exception("remote write to %s: how far it came could not be noted", self.name)
 
     def _failed(self, reason: str, wait: float) -> float:
         with self._changed:

@@ -42,13 +42,13 @@ class SeriesBook:
         self._known: frozenset[Labels] = frozenset()
         self._last_milliseconds = 0
 
-    def at(self, readings: Iterable[Reading], now: float, more: Mapping[str, str]) -> list[Sample]:
+    def at(self, readings: Iterable[Reading], now: float) -> list[Sample]:
         """Samples of ``now``; none at all when the clock has not moved on since the last ones."""
         stamp = round(now * 1000)
         if stamp <= self._last_milliseconds:
             return []
         self._last_milliseconds = stamp
-        values = {labels_of(reading, {**self._more, **more}): reading.value for reading in readings}
+        values = {labels_of(reading, self._more): reading.value for reading in readings}
         ended = sorted(self._known - values.keys())
         self._known = frozenset(values)
         return [

@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,13 +85,18 @@ class Server:
         self.process.wait(timeout=20)
 
 
-def start(kind: Kind, folder: Path, targets: Sequence[str] = (), *, port: int | None = None) -> Server:
-    """Start a server that takes remote writes and scrapes ``targets`` every second."""
+def start(
+    kind: Kind, folder: Path, targets: Sequence[str] = (), more: Mapping[str, Any] | None = None
+) -> Server:
+    """Start a server that takes remote writes and scrapes ``targets`` every second; ``more`` is configuration."""
     folder.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
+    port = free_port()
     scrape = folder / "scrape.yml"
     jobs = [{"job_name": "targets", "static_configs": [{"targets": list(targets)}]}] if targets else []
-    text = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+    often = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    if more:
+        often["evaluation_interval"] = "1s"
+    text = {"global": often, "scrape_configs": jobs, **(more or {})}
     scrape.write_text(json.dumps(text))
     command = {"prometheus": _prometheus, "victoria-metrics": _victoria}[kind](folder, port, scrape)
     with (folder / "log").open("ab") as sink:
@@ -102,8 +107,10 @@ def start(kind: Kind, folder: Path, targets: Sequence[str] = (), *, port: int | 
 
 
 @contextmanager
-def running(kind: Kind, folder: Path, targets: Sequence[str] = ()) -> Iterator[Server]:
-    server = start(kind, folder, targets)
+def running(
+    kind: Kind, folder: Path, targets: Sequence[str] = (), more: Mapping[str, Any] | None = None
+) -> Iterator[Server]:
+    server = start(kind, folder, targets, more)
     try:
         yield server
     finally:
@@ -114,7 +121,7 @@ def _prometheus(folder: Path, port: int, scrape: Path) -> list[str]:
     return [
         program("prometheus"), f"--config.file={scrape}", f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver",
-        "--storage.tsdb.retention.time=10y", "--log.level=warn",
+        "--storage.tsdb.retention.time=10y", "--log.level=warn", "--rules.alert.resend-delay=1s",
     ]  # fmt: skip
 
 

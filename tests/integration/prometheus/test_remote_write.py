@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,35 @@ def test_windows_go_on_where_the_last_process_stopped(
     assert ends == sorted(set(ends))
     assert [later - earlier for earlier, later in pairwise(ends)] == [300_000] * (len(ends) - 1)
     assert len(ends) >= 5
+
+
+def test_only_the_collector_on_duty_writes_and_a_successor_goes_on(
+    receiver: Receiver, open_site: Callable[..., Site]
+) -> None:
+    site = open_site(receiver.url)
+    bridge = bridge_of(site)
+    for _ in range(2):
+        site.train(900.0)
+        bridge.turn()
+    eventually(lambda: sent(bridge))
+    before = len(receiver.requests)
+    on_duty = [False]
+    bridge.sources = replace(bridge.sources, on_duty=lambda: on_duty[0])
+    site.train(900.0)
+    bridge.turn()
+    quiet = len(receiver.requests)
+    on_duty[0] = True
+    bridge.turn()
+    eventually(lambda: sent(bridge))
+
+    assert quiet == before
+    ends = [
+        each.time_milliseconds
+        for each in receiver.samples(200)
+        if each.name == "flopwatch_job_window_gpu_seconds"
+    ]
+    assert [later - earlier for earlier, later in pairwise(ends)] == [300_000] * (len(ends) - 1)
+    assert bridge.sender.stats().refused_samples == 0
 
 
 def test_secrets_and_tenants_are_sent_and_never_shown(

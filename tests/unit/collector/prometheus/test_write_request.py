@@ -97,10 +97,10 @@ def test_labels_are_sorted_and_an_empty_one_is_left_out() -> None:
 
 def test_a_series_that_ends_is_marked_stale_once() -> None:
     book = SeriesBook({})
-    book.at([reading("1"), reading("2")], 100.0, {})
+    book.at([reading("1"), reading("2")], 100.0)
 
-    second = book.at([reading("2")], 160.0, {})
-    third = book.at([reading("2")], 220.0, {})
+    second = book.at([reading("2")], 160.0)
+    third = book.at([reading("2")], 220.0)
 
     assert [(dict(each.labels)["job_id"], each.value) for each in second] == [("1", None), ("2", 1.0)]
     assert [(dict(each.labels)["job_id"], each.value) for each in third] == [("2", 1.0)]
@@ -108,8 +108,8 @@ def test_a_series_that_ends_is_marked_stale_once() -> None:
 
 def test_a_clock_that_stands_or_goes_back_makes_no_sample() -> None:
     book = SeriesBook({})
-    book.at([reading("1")], 100.0, {})
+    book.at([reading("1")], 100.0)
 
-    assert book.at([reading("1", 2.0)], 100.0, {}) == []
-    assert book.at([reading("1", 2.0)], 99.0, {}) == []
-    assert [each.time_milliseconds for each in book.at([reading("1", 2.0)], 100.001, {})] == [100_001]
+    assert book.at([reading("1", 2.0)], 100.0) == []
+    assert book.at([reading("1", 2.0)], 99.0) == []
+    assert [each.time_milliseconds for each in book.at([reading("1", 2.0)], 100.001)] == [100_001]
