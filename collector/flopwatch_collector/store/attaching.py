@@ -118,7 +118,10 @@ def set_aside(folder: Folder, path: Path) -> Path:
     Raises:
         OSError: it cannot be moved.
     """
-    return path.rename(folder.aside / f"{path.name}.{int(time.time())}")
+    target = folder.aside / f"{path.name}.{path.parent.name}.{int(time.time())}"
+    while target.exists():
+        target = target.with_name(target.name + "-again")
+    return path.rename(target)
 
 
 def _said(missing: int | None) -> str:

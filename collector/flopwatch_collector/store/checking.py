@@ -6,7 +6,8 @@ from pathlib import Path
 
 import duckdb
 
-from flopwatch_collector.store.database import Database, literal
+from flopwatch_collector.store import reading
+from flopwatch_collector.store.database import Database
 from flopwatch_collector.store.ground import Ground
 from flopwatch_collector.store.layout import Folder
 from flopwatch_collector.store.port import Problem, Progress
@@ -34,7 +35,7 @@ def problems(ground: Ground, rollups: Iterable[Rollups], progress: Progress) -> 
             for table in HOT_TABLES
         ]
         closed = [
-            _Part(name=str(file.path), query=_file(file.path), rows=file.rows)
+            _Part(name=str(file.path), query=reading.all_of(file.path), rows=file.rows)
             for files in catalogue.files.values()
             for file in files
         ]
@@ -42,7 +43,8 @@ def problems(ground: Ground, rollups: Iterable[Rollups], progress: Progress) -> 
     for rollup in rollups:
         with rollup.state.borrowed() as state:
             parts = [
-                _Part(name=str(file.path), query=_file(file.path), rows=file.rows) for file in state.files
+                _Part(name=str(file.path), query=reading.all_of(file.path), rows=file.rows)
+                for file in state.files
             ]
             found += _unreadable(ground.database, parts, progress)
     return (*found, *_set_aside(ground.folder))
@@ -52,10 +54,6 @@ def _read(source: str, columns: Iterable[str]) -> str:
     """Counts rows, and decodes every column on the way."""
     hashes = ", ".join(quoted(name) for name in columns)
     return f"SELECT count(*), bit_xor(hash({hashes})) FROM {source}"
-
-
-def _file(path: Path) -> str:
-    return f"SELECT count(*), bit_xor(hash(t)) FROM read_parquet({literal(path)}) AS t"
 
 
 def _unreadable(database: Database, parts: Sequence[_Part], progress: Progress) -> list[Problem]:

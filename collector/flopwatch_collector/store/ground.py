@@ -1,7 +1,8 @@
 """What the store's writer, its upkeep and its questions share."""
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 
@@ -24,6 +25,8 @@ class Ground:
     catalogue: Published[Catalogue]
     problems: Problems
     clock: Clock
+    healing: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the one thread that looks for files that cannot be read."""
 
     def hour(self) -> int:
         """The epoch hour now."""

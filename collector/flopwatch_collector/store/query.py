@@ -1,13 +1,13 @@
 """Questions about raw rows, answered from open and closed files together."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import duckdb
 import numpy as np
 
 from flopwatch_collector.model import GPU_COLUMNS, Columns
-from flopwatch_collector.store import columns
+from flopwatch_collector.store import columns, healing
 from flopwatch_collector.store.catalogue import Catalogue, parquet
 from flopwatch_collector.store.closing import OPEN_PHASES
 from flopwatch_collector.store.columns import microseconds
@@ -63,22 +63,27 @@ class Questions:
         start, end = (microseconds(time) for time in interval)
         select = ", ".join(columns.shown(column, table.columns[column]) for column in shown)
         order = ", ".join(f"t.{quoted(column)}" for column in table.order)
-        with self._ground.catalogue.borrowed() as catalogue:
-            return self._fetched(
+        return self._answered(
+            lambda catalogue: (
                 f"SELECT {select} FROM {catalogue.source(table, start, end)} AS t "
-                f"WHERE {_within(start, end)} AND {condition} ORDER BY {order}",
-                list(values),
-            )
+                f"WHERE {_within(start, end)} AND {condition} ORDER BY {order}"
+            ),
+            list(values),
+        )
 
     def phases(self, start: float, end: float, jobs: Iterable[int] | None) -> Columns:
         """Phases that overlap the interval, each once."""
         table = TABLES["phase"]
         first, last = microseconds(start), microseconds(end)
         select = ", ".join(columns.shown(name, kind) for name, kind in table.columns.items())
-        with self._ground.catalogue.borrowed() as catalogue:
+        chosen = _chosen("job", jobs)
+
+        def statement(catalogue: Catalogue) -> str:
             said = _said_phases(catalogue, first, last, self._oldest_open(catalogue))
-            source = f"({said} WHERE ts < make_timestamp({last}) AND {_chosen('job', jobs)})"
-            return self._fetched(_PHASES.format(select=select, source=source, first=first))
+            source = f"({said} WHERE ts < make_timestamp({last}) AND {chosen})"
+            return _PHASES.format(select=select, source=source, first=first)
+
+        return self._answered(statement)
 
     def _oldest_open(self, catalogue: Catalogue) -> int | None:
         """Begin of the oldest phase without an end in the open files that no closed hour's summary knows."""
@@ -95,25 +100,41 @@ class Questions:
         table = TABLES["gpu"]
         first, last, step = (microseconds(value) for value in (start, end, step_seconds))
         means = ", ".join(f"avg({name}) AS {name}" for name in _MEANS)
-        with self._ground.catalogue.borrowed() as catalogue:
-            return self._fetched(
+        chosen = _chosen("job", jobs)
+        return self._answered(
+            lambda catalogue: (
                 f"SELECT bucket / 1e6 AS ts, job::DOUBLE AS job, count(*)::DOUBLE AS samples, "
                 f"count(DISTINCT gpu)::DOUBLE AS gpus, {means} FROM ("
                 f"SELECT *, epoch_us(ts) // {step} * {step} AS bucket FROM {catalogue.source(table, first, last)} "
-                f"WHERE {_within(first, last)} AND {_chosen('job', jobs)}) GROUP BY job, bucket ORDER BY 2, 1"
+                f"WHERE {_within(first, last)} AND {chosen}) GROUP BY job, bucket ORDER BY 2, 1"
             )
+        )
 
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets: bytes by time over each port's gaps without a reset."""
         table = TABLES["port"]
         first, last, step = (microseconds(value) for value in (start, end, step_seconds))
         back = first - microseconds(RATE_LOOKBACK_SECONDS)
+        chosen = _chosen("node", nodes)
+
+        def statement(catalogue: Catalogue) -> str:
+            rows = f"SELECT * FROM {catalogue.source(table, back, last)} WHERE {_within(back, last)} AND {chosen}"
+            return _NODE_SERIES.format(source=f"({rows})", step=step, first=first)
+
+        return self._answered(statement)
+
+    def _answered(self, statement: Callable[[Catalogue], str], values: list[object] | None = None) -> Columns:
+        """The answer; a closed file that cannot be read is set aside, and what is left answers."""
+        sql = ""
+        try:
+            with self._ground.catalogue.borrowed() as catalogue:
+                sql = statement(catalogue)
+                return self._fetched(sql, values)
+        except duckdb.Error as problem:
+            if not healing.is_damage(problem) or not healing.without_unreadable(self._ground, sql):
+                raise
         with self._ground.catalogue.borrowed() as catalogue:
-            source = (
-                f"(SELECT * FROM {catalogue.source(table, back, last)} "
-                f"WHERE {_within(back, last)} AND {_chosen('node', nodes)})"
-            )
-            return self._fetched(_NODE_SERIES.format(source=source, step=step, first=first))
+            return self._fetched(statement(catalogue), values)
 
     def _fetched(self, sql: str, values: list[object] | None = None) -> Columns:
         return self._ground.database.answer(lambda: self._once(sql, values))

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from flopwatch_collector.model import Columns
-from flopwatch_collector.store import columns
+from flopwatch_collector.store import attaching, columns, reading
 from flopwatch_collector.store.closing import COPY_OPTIONS, NotWhole
 from flopwatch_collector.store.database import Cursor, Database, literal
 from flopwatch_collector.store.layout import Folder, complete, drop_temporary
@@ -54,6 +54,8 @@ class Rollups:
 
     def __init__(self, *, kind: RollupKind, folder: Folder, database: Database, problems: Problems) -> None:
         self.kind = kind
+        self._root = folder
+        self._problems = problems
         self._folder = folder.rollup(kind)
         self._database = database
         self._merging = threading.Lock()
@@ -70,7 +72,7 @@ class Rollups:
                 try:
                     state = state.with_file(_read_description(cursor, path))
                 except duckdb.Error as problem:
-                    path.rename(folder.aside / path.name)
+                    attaching.set_aside(folder, path)
                     problems.add(f"{path} could not be read and was set aside in {folder.aside}: {problem}")
         return state
 
@@ -142,7 +144,34 @@ class Rollups:
             end=columns.microseconds(end),
             jobs=None if jobs is None else tuple(jobs),
         )
+        try:
+            return self._database.answer(lambda: self._rows(span))
+        except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+            raise
+        except duckdb.Error:
+            if not self._set_aside_unreadable(span):
+                raise
         return self._database.answer(lambda: self._rows(span))
+
+    def _set_aside_unreadable(self, span: Span) -> bool:
+        """Let go of files that can no longer be read: their windows count as not put; whether there were any."""
+        with self._merging:
+            files = self.state.peek().overlapping(span.start, span.end)
+            damaged = frozenset(file for file in files if not self._readable(file))
+            if not damaged:
+                return False
+            self.state.swap(lambda state: state.without(damaged))
+            self.state.wait_for_readers()
+            for file in damaged:
+                kept = attaching.set_aside(self._root, file.path)
+                self._problems.add(f"{file.path} can no longer be read and was set aside as {kept}")
+            return True
+
+    def _readable(self, file: RollupFile) -> bool:
+        try:
+            return reading.rows_of(self._database, file.path) == file.rows
+        except duckdb.Error:
+            return False
 
     def _rows(self, span: Span) -> Columns:
         with self.state.borrowed() as state, self._database.reader() as cursor:

@@ -156,6 +156,57 @@ def test_a_rollup_file_that_cannot_be_read_leaves_its_windows_undone(store, sett
     assert len(again.stats().problems) == 1
 
 
+def spoiled_in_its_middle(path: Path) -> None:
+    """Damage that a file's footer does not show, but every reading of its rows."""
+    content = bytearray(path.read_bytes())
+    content[4:200] = bytes(196)
+    path.write_bytes(content)
+
+
+def test_a_closed_hour_that_breaks_while_it_is_used_costs_only_itself(
+    store, settings, clock, tmp_path
+) -> None:
+    for hour in range(3):
+        clock.now = NOON + 3600 * hour
+        store.submit(replace(FIRST, sequence=hour), sample(clock.now)).result(30)
+    store.settle()
+    broken = [min((settings.folder / "raw" / table).glob("*.parquet")) for table in ("gpu", "step")]
+    for path in broken:
+        spoiled_in_its_middle(path)
+    assert store.gpu_samples(0, 1e10, ())["ts"].tolist() == [NOON + 3600, NOON + 7200]
+    assert store.steps(0, 1e10)["ts"].tolist() == [NOON + 3600, NOON + 7200]
+    for path in broken:
+        assert any(f"{path} can no longer be read" in problem for problem in store.stats().problems)
+    assert [found.code for found in store.check()] == ["set_aside", "set_aside"]
+    assert len(store.phases(0, 1e10)["ts"]) == 0
+
+
+def test_a_summary_that_breaks_is_done_without(store, settings, clock) -> None:
+    for hour in range(2):
+        clock.now = NOON + 3600 * hour
+        phase = {
+            "ts": np.array([clock.now]),
+            "job": np.array([hour]),
+            "launch": np.array([1]),
+            "kind": np.array([1]),
+        }
+        store.submit(replace(FIRST, sequence=hour), RawRows(phase=phase)).result(30)
+        store.settle()
+    summary = next((settings.folder / "raw" / "open_phase").iterdir())
+    spoiled_in_its_middle(summary)
+    assert store.phases(NOON, NOON + 1e5)["job"].tolist() == [0, 1]
+    assert any(f"{summary} can no longer be read" in problem for problem in store.stats().problems)
+
+
+def test_rollups_that_break_while_they_are_used_leave_their_windows_undone(store, settings) -> None:
+    for window in (0.0, 300.0):
+        store.put_windows("job5m", [window], {"ts": np.full(50, window), "job": np.arange(50)})
+    spoiled_in_its_middle(min((settings.folder / "rollup" / "job5m").iterdir()))
+    assert set(store.windows("job5m", 0, 1e6)["ts"].tolist()) == {300}
+    assert store.done_windows("job5m", 0, 1e6) == {300.0}
+    assert len(store.stats().problems) == 1
+
+
 def test_another_data_format_is_refused_and_named(store, settings, clock) -> None:
     left = crashed(store, settings)
     (left.folder / "format").write_text("7\n")
