@@ -39,7 +39,7 @@ def _utilisation(fleet: Fleet, view: View) -> Component:
         unit=_unit(tile.value),
         hint=view.t("tile.utilisation_hint"),
         left=view.t("tile.mean", mean=wording.percent(fleet.verdict.mean_30d_ratio)),
-        right=view.t("tile.line", line=wording.line_percent(line)),
+        right=view.t("tile.line", line=phrases.breakeven_line(fleet.verdict, view)),
     )
     return tiles.tile(text, tiles.bullet(tile.value, line, 1.0, view), view, tile.spark)
 

@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flopwatch.query import AlertRow, Cause, JobRow, MfuFigure, Target
+from flopwatch.query import AlertRow, Cause, JobRow, MfuFigure, Target, Verdict
 from flopwatch_dashboard import text, wording
 from flopwatch_dashboard.view import View
 
 RATIOS = ("mfu", "baseline", "mean", "utilisation", "kernel", "tensor")
+
+
+def breakeven_line(verdict: Verdict, view: View) -> str:
+    """The line as a percentage, or *never*."""
+    return view.t("verdict.no_line") if verdict.never else wording.line_percent(verdict.line_ratio)
 
 
 def cause(likely: Cause | None, view: View) -> str:

@@ -22,7 +22,8 @@ def tone(code: str) -> str:
 def sentence(fleet: Fleet, view: View) -> list[Component]:
     """The strip on top of the page."""
     verdict = fleet.verdict
-    title = view.t(f"verdict.{verdict.code}", line=wording.line_percent(verdict.line_ratio))
+    line = wording.line_percent(verdict.line_ratio)
+    title = view.t("verdict.never") if verdict.never else view.t(f"verdict.{verdict.code}", line=line)
     mark = "check" if tone(verdict.code) == "good" else tone(verdict.code)
     return [
         parts.icon(mark),
@@ -84,7 +85,7 @@ def arithmetic(fleet: Fleet, view: View) -> list[str]:
             total=verdict.days_total,
             mean=wording.percent(verdict.mean_30d_ratio),
         ),
-        view.t(f"verdict.a_line_{verdict.line_source}", line=line),
+        view.t(f"verdict.a_line_{'never' if verdict.never else verdict.line_source}", line=line),
     ]
     if status.price_per_gpu_hour is not None:
         price = wording.money(status.price_per_gpu_hour, status.currency, 2)
@@ -92,6 +93,11 @@ def arithmetic(fleet: Fleet, view: View) -> list[str]:
         mean = wording.percent(verdict.mean_30d_ratio)
         cost = wording.money(verdict.cost_at_mean, status.currency, 2)
         at_line = wording.money(verdict.cost_at_line, status.currency, 2)
+        if status.variable_per_gpu_hour:
+            # A busy hour costs more, whatever the utilisation.
+            busy = f" + {wording.money(status.variable_per_gpu_hour, status.currency, 2)}"
+            mean, line = mean + busy, line + busy
         lines.append(view.t("verdict.a_cost", price=price, example=example, mean=mean, cost=cost))
-        lines.append(view.t("verdict.a_cost_line", price=price, example=example, line=line, cost=at_line))
+        if not verdict.never:
+            lines.append(view.t("verdict.a_cost_line", price=price, example=example, line=line, cost=at_line))
     return [*lines, view.t("verdict.a_decision")]

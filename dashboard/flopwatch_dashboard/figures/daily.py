@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flopwatch.query import Day, Fleet
+from flopwatch.query import Day, Fleet, Verdict
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.figures import frame
 from flopwatch_dashboard.view import View
@@ -35,7 +35,7 @@ def daily(fleet: Fleet, view: View) -> frame.Figure:
         xaxis={"type": "date", "tickformat": "%m-%d", "nticks": 7},
         yaxis=frame.percent_axis(min(1.0, top)),
         shapes=_rules(line, mean, view),
-        annotations=_labels(line, mean, view),
+        annotations=_labels(fleet.verdict, mean, view),
     )
     return {"data": traces, "layout": layout}
 
@@ -48,7 +48,7 @@ def description(fleet: Fleet, view: View) -> str:
         "fleet.daily_aria",
         days=len(fleet.days),
         mean=wording.percent(fleet.verdict.mean_30d_ratio),
-        line=wording.line_percent(line),
+        line=_line_name(fleet.verdict, view),
         below=sum(ratio < line for ratio in known),
         missing=len(fleet.days) - len(known),
     )
@@ -105,11 +105,16 @@ def _rules(line: float, mean: float | None, view: View) -> list[dict[str, Any]]:
     return rules
 
 
-def _labels(line: float, mean: float | None, view: View) -> list[dict[str, Any]]:
+def _line_name(verdict: Verdict, view: View) -> str:
+    return view.t("verdict.no_line") if verdict.never else wording.line_percent(verdict.line_ratio)
+
+
+def _labels(verdict: Verdict, mean: float | None, view: View) -> list[dict[str, Any]]:
+    line = verdict.line_ratio
     wanted = [line] if mean is None else [line, mean]
     places = frame.spread(wanted, 0.17, 0.05, 0.95)
     texts = [
-        (view.t("fleet.line_label", line=wording.line_percent(line)), view.palette["belowtext"]),
+        (view.t("fleet.line_label", line=_line_name(verdict, view)), view.palette["belowtext"]),
         (view.t("fleet.mean_label", mean=wording.percent(mean)), view.palette["text"]),
     ]
     return [

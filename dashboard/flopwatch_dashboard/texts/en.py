@@ -49,6 +49,8 @@ TEXTS: dict[str, str] = {
     "verdict.below": "Below the {line} self-host breakeven",
     "verdict.below_sustained": "Below the {line} self-host breakeven, sustained",
     "verdict.insufficient_data": "Too little data to judge against the {line} self-host breakeven",
+    "verdict.never": "At these costs owning pays at no utilisation",
+    "verdict.no_line": "never",
     "verdict.detail": "30-day mean {mean} · {above} of {total} days above the line · {sustained}",
     "verdict.detail_short": "{valid} valid days so far, {needed} needed · mean {mean}",
     "verdict.sustained": "sustained for {days} days",
@@ -62,6 +64,7 @@ TEXTS: dict[str, str] = {
     "verdict.a_cost_line": "{price}{example} ÷ {line} = {cost} at the line",
     "verdict.a_line_default": "The line is the default {line}: no costs of your own are set",
     "verdict.a_line_costs": "The line {line} follows from the costs you set",
+    "verdict.a_line_never": "The line that follows from the costs you set is above 100%: renting costs less at every utilisation",
     "verdict.a_decision": "It states where the fleet stands; a purchase decision needs 90 valid days and your own costs",
     "verdict.example": " (example)",
     # tiles

@@ -49,6 +49,8 @@ TEXTS: dict[str, str] = {
     "verdict.below": "低于 {line} 自建/租用平衡点",
     "verdict.below_sustained": "持续低于 {line} 自建/租用平衡点",
     "verdict.insufficient_data": "数据不足，暂不能与 {line} 自建/租用平衡点比较",
+    "verdict.never": "按所填成本，任何利用率下自建都不划算",
+    "verdict.no_line": "无",
     "verdict.detail": "30 天均值 {mean} · {total} 天中 {above} 天高于平衡点 · {sustained}",
     "verdict.detail_short": "已有 {valid} 个有效日，还需 {needed} 天 · 均值 {mean}",
     "verdict.sustained": "已持续 {days} 天",
@@ -62,6 +64,7 @@ TEXTS: dict[str, str] = {
     "verdict.a_cost_line": "{price}{example} ÷ {line} = 达到平衡点时 {cost}",
     "verdict.a_line_default": "平衡点为默认值 {line}：尚未填写自己的成本",
     "verdict.a_line_costs": "平衡点 {line} 由所填成本得出",
+    "verdict.a_line_never": "由所填成本得出的平衡点高于 100%：任何利用率下租用都更便宜",
     "verdict.a_decision": "此处只说明集群现状；采购决策需要 90 个有效日和自己的成本",
     "verdict.example": "（示例）",
     # tiles

@@ -401,3 +401,17 @@ def test_the_terms_of_the_arithmetic_speak_the_reader_s_language() -> None:
     assert "卡数（训练框架的 world size）" in chinese  # noqa: RUF001 - Chinese punctuation
     assert "稠密峰值，fp8" in chinese  # noqa: RUF001 - Chinese punctuation
     assert "of a newer collector" in chinese
+
+
+@pytest.mark.parametrize("view", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_a_line_that_is_never_reached_is_not_shown_as_a_percentage(view: View) -> None:
+    never = dataclasses.replace(
+        cluster.verdict(), never=True, line_ratio=1.0, line_source="costs", cost_at_line=None
+    )
+
+    parts = fleet.PAGE.render(Changed(verdict=never), view, "")
+    text = words([parts["verdict"], parts["tiles"]])
+
+    assert view.t("verdict.never") in text
+    assert view.t("verdict.a_line_never") in text
+    assert view.t("tile.line", line=view.t("verdict.no_line")) in text
