@@ -21,7 +21,7 @@ from flopwatch_agent.trainers.findings import FindingBook, check_row
 from flopwatch_agent.trainers.grammar import Grammar
 from flopwatch_agent.trainers.marks import Mark
 from flopwatch_agent.trainers.pauses import PauseBook
-from flopwatch_agent.trainers.reading import NOWHERE, Launch, Origin, Reading
+from flopwatch_agent.trainers.reading import NOWHERE, Launch, Origin, Reading, comes_late
 from flopwatch_agent.trainers.rowbuilder import build_row, first_line_correction, steps_covered
 from flopwatch_agent.trainers.rows import MarkKind, PhaseMark, Row, SessionInfo
 from flopwatch_agent.trainers.sessions import place, resolve, resumed_from
@@ -199,7 +199,7 @@ class Engine:
         if self._unreported and self._unreported <= _MOST_BESIDE_REPORTS:
             return
         if reading.grammar.secondary:
-            if self._main_expected:
+            if self._main_expected or comes_late(reading, self._waiting):
                 return
             waiting = self._waiting
             if waiting is not None and waiting.step == reading.step:

@@ -24,6 +24,8 @@ class Mark:
     seconds: float | None = None
     done: bool = False
     """The line says that it is over, not that it begins."""
+    said: str = ""
+    """The line without what stands before it: the same on every rank."""
 
 
 def _form(kind: Kind, pattern: str) -> MarkForm:
@@ -82,6 +84,7 @@ FORMS = (
     _form("skip", r"gradient overflow detected|\bOVERFLOW!|overflow detected|skipping update due to"),
 )  # fmt: skip
 
+_SAID_CHARACTERS = 120
 _DONE = re.compile(
     r"successfully|[Ff]inished|completed|Completed|[Ss]aved checkpoint|checkpoint saved|runtime|validation loss at"
     r"|validate step|val[ _]loss|Validation bpb|eval_|\[val\]|valid on|\(after save_checkpoint"
@@ -108,4 +111,5 @@ def _mark(kind: Kind, found: re.Match[str], text: str) -> Mark:
     if groups.get("next"):
         step = int(groups["next"]) - 1
     seconds = float(groups["seconds"]) if groups.get("seconds") else None
-    return Mark(kind=kind, step=step, seconds=seconds, done=_DONE.search(text) is not None)
+    said = text[found.start() : found.start() + _SAID_CHARACTERS]
+    return Mark(kind=kind, step=step, seconds=seconds, done=_DONE.search(text) is not None, said=said)

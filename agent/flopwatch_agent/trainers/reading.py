@@ -105,3 +105,9 @@ class Launch:
         base = min(reading.grammar.first_step, max(reading.step, 0)) - 1
         near = reading.step - base <= (NEAR_WITH_HEADER_STEPS if header_seen else NEAR_STEPS)
         return base if self.index == 0 and (near or self.announced) else None
+
+
+def comes_late(reading: Reading, waiting: Reading | None) -> bool:
+    """Whether another rank prints a step that the first has left behind."""
+    ranks = (reading.rank, waiting.rank if waiting else None)
+    return waiting is not None and None not in ranks and ranks[0] != ranks[1] and reading.step < waiting.step

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from flopwatch_agent.trainers.barrows import BAR_ONLY, BarSampler
 from flopwatch_agent.trainers.bars import Bar, counts_training, read_bars
 from flopwatch_agent.trainers.clocks import Stamp, read_stamp
+from flopwatch_agent.trainers.echoes import Echoes
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.families.catalogue import COMPANIONS, GRAMMARS, ROLLOUTS
 from flopwatch_agent.trainers.framing import LABEL_BYTES, Record, Unframer, has_split_lines, label_bytes
@@ -48,6 +49,7 @@ class TextLog:
         self._grammars: list[Grammar] = [form.grammar for form in user_formats] + list(GRAMMARS)
         self._user_literals = tuple(form.literal.encode() for form in user_formats)
         self._bars = BarSampler()
+        self._echoes = Echoes()
         self._arrived: float | None = None
         self._config_lane = ""
         self._after_return = False
@@ -216,7 +218,8 @@ class TextLog:
                 engine.rollout(hit.values, origin)
         self._expect(text)
         for mark in read_mark(text):
-            engine.mark(mark, origin)
+            if not self._echoes.repeats(mark.said, record.lane):
+                engine.mark(mark, origin)
         if not engine.book.open and engine.book.read(text):
             self._config_lane = record.lane
 

@@ -1,5 +1,6 @@
 """What stands around and between the lines of a log must not change its rows."""
 
+import itertools
 import json
 import random
 import re
@@ -183,3 +184,47 @@ def test_other_programs_lines_in_between_change_nothing(file: str) -> None:
             mixed.append(chance.choice(NOISE[:3]))
 
     assert essence(parse_whole(("\n".join(mixed) + "\n").encode())) == undisturbed(file)
+
+
+def interleaved(data: bytes, *, form: str, ranks: int, turns: list[int]) -> bytes:
+    """Every rank prints the whole log; which one writes its next line is drawn, none is far ahead of the others."""
+    lines = data.decode().split("\n")[:-1]
+    written = [0] * ranks
+    out = []
+    for turn in itertools.chain(turns, itertools.cycle(range(ranks))):
+        behind = min(written)
+        if behind == len(lines):
+            return "".join(out).encode()
+        rank = turn % ranks
+        if written[rank] < len(lines) and written[rank] - behind < 4:
+            out.append(form.format(rank) + lines[written[rank]] + "\n")
+            written[rank] += 1
+    raise AssertionError("the turns never end")
+
+
+LABELLED = sorted(name for name in LOGS if b"\r" not in LOGS[name])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    file=st.sampled_from(LABELLED),
+    form=st.sampled_from(
+        ("[rank{}]:", "[default{}]:", "{}: ", "[1,{}]<stdout>:", "(worker{0}, rank={0}, pid=7) ")
+    ),
+    ranks=st.integers(min_value=2, max_value=3),
+    turns=st.lists(st.integers(min_value=0, max_value=5), max_size=400),
+    sizes=st.lists(st.integers(min_value=1, max_value=900), max_size=20),
+)
+def test_ranks_that_print_the_same_log_in_any_order_give_its_rows_once(
+    file: str, form: str, ranks: int, turns: list[int], sizes: list[int]
+) -> None:
+    data = interleaved(LOGS[file], form=form, ranks=ranks, turns=turns)
+    reader = LogReader()
+    place = 0
+    for size in sizes:
+        reader.feed(data[place : place + size], None)
+        place += size
+    reader.feed(data[place:], None)
+    reader.finish()
+
+    assert essence(reader.everything()) == undisturbed(file)
