@@ -3,13 +3,15 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from flopwatch_collector.model import GPU_COLUMNS, BatchId, Columns, RawRows, empty
 from flopwatch_collector.store import columns
@@ -20,7 +22,7 @@ from flopwatch_collector.store.clickhouse.questions import Questions, chosen, in
 from flopwatch_collector.store.clickhouse.rollups import Rollups
 from flopwatch_collector.store.clickhouse.tables import FLUSH, LONG_KINDS, WINDOWS, Layout, name
 from flopwatch_collector.store.clickhouse.writer import Places, Writer, Written
-from flopwatch_collector.store.inbox import Inbox, Waiting
+from flopwatch_collector.store.inbox import Inbox, Shared, Waiting
 from flopwatch_collector.store.latest import Latest
 from flopwatch_collector.store.port import (
     CAPABILITIES,
@@ -103,12 +105,33 @@ class ClickHouseStore:
             Unavailable: the store is closed.
             ValueError: a column is not of its table, or holds what cannot be kept.
         """
-        checked = {each: columns.checked(table, getattr(rows, each)) for each, table in TABLES.items()}
-        filled = {each: table for each, table in checked.items() if table and len(table["ts"])}
+        filled = _checked(rows)
         waiting = Waiting(batch=batch, rows=filled, count=sum(len(table["ts"]) for table in filled.values()))
         waiting.future.set_running_or_notify_cancel()
         self._inbox.put(waiting)
         return waiting.future
+
+    def submit_group(
+        self, batches: Sequence[BatchId], rows: RawRows, owners: Mapping[str, npt.NDArray[Any]]
+    ) -> "list[Future[WriteResult]]":
+        """Queue many batches whose rows lie in one set of tables; a future a batch.
+
+        ``owners`` gives, by table, the position in ``batches`` that each row belongs to.
+
+        Raises:
+            Overloaded: the queue is full.
+            Unavailable: the store is closed.
+            ValueError: a column is not of its table, or holds what cannot be kept.
+        """
+        shared = Shared(rows=_checked(rows), owners=owners, batches=len(batches))
+        waiting = [
+            Waiting(batch=batch, rows={}, count=count, shared=shared, position=position)
+            for position, (batch, count) in enumerate(zip(batches, shared.counts().tolist(), strict=True))
+        ]
+        for each in waiting:
+            each.future.set_running_or_notify_cancel()
+        self._inbox.put(*waiting)
+        return [each.future for each in waiting]
 
     def latest_gpus(self) -> Columns:
         """The newest sample of every GPU, from memory; of what others wrote, as of the last :meth:`refresh`."""
@@ -303,6 +326,12 @@ class ClickHouseStore:
         self._writer.join()
         self._client.close()
         self._arrivals.close()
+
+
+def _checked(rows: RawRows) -> dict[str, Columns]:
+    """The tables that have rows, each column as it is inserted."""
+    checked = {each: columns.checked(table, getattr(rows, each)) for each, table in TABLES.items()}
+    return {each: table for each, table in checked.items() if table and len(table["ts"])}
 
 
 def _prepare(client: Client, layout: Layout) -> None:

@@ -13,7 +13,7 @@ from flopwatch_collector.store.clickhouse.arrivals import Arrivals, Begun
 from flopwatch_collector.store.clickhouse.http import Client, StatementFailed
 from flopwatch_collector.store.clickhouse.tables import FLUSH, name, raw_types
 from flopwatch_collector.store.columns import concatenated
-from flopwatch_collector.store.inbox import Inbox, Waiting
+from flopwatch_collector.store.inbox import Inbox, Shared, Waiting
 from flopwatch_collector.store.latest import Latest
 from flopwatch_collector.store.port import Overloaded, TooSlow, Unavailable, WriteResult
 from flopwatch_collector.store.problems import Problems
@@ -149,11 +149,14 @@ class Writer:
 
 def joined(group: Sequence[Waiting]) -> dict[str, Columns]:
     """The rows of all batches, by table."""
-    names = dict.fromkeys(table for waiting in group for table in waiting.rows)
-    return {
-        table: concatenated([waiting.rows[table] for waiting in group if table in waiting.rows])
-        for table in names
-    }
+    parts = [waiting.rows for waiting in group if waiting.shared is None]
+    together: dict[Shared, list[int]] = {}
+    for waiting in group:
+        if waiting.shared is not None:
+            together.setdefault(waiting.shared, []).append(waiting.position)
+    parts += [shared.of(positions) for shared, positions in together.items()]
+    names = dict.fromkeys(table for part in parts for table in part)
+    return {table: concatenated([part[table] for part in parts if table in part]) for table in names}
 
 
 def as_inserted(rows: Columns, flush: int) -> Columns:
