@@ -24,11 +24,30 @@ SHARES = {
     "DATA_WAIT": 0.0, "HANG": 0.370, "GAP": 0.0, "LOST": 1.157, "STEP": 9.722,
 }  # fmt: skip
 
+COSTS = """
+[costs.own]
+gpus = 128
+capex_per_gpu = 40000
+life_years = 4
+residual_ratio = 0.10
+colo_kw_per_gpu = 1.3
+colo_per_kw_month = 150
+staff_fte = 2
+staff_cost_per_fte = 200000
+maintenance_ratio = 0.04
+electricity_per_kwh = 0.10
+pue = 1.3
+idle_kw_per_gpu = 0.30
+busy_kw_per_gpu = 1.10
+"""
+
 
 @pytest.fixture(scope="module")
 def answer(tmp_path_factory):
-    made = worked_day()
-    return replay(tmp_path_factory.mktemp("day"), [*made, *made[:50]], packed=True, shuffled=7)
+    made, folder = worked_day(), tmp_path_factory.mktemp("day")
+    (folder / "site.toml").write_text(COSTS)
+    options = ("--config", str(folder / "site.toml"))
+    return replay(folder, [*made, *made[:50]], *options, packed=True, shuffled=7)
 
 
 def test_the_worked_day_has_every_bucket_to_the_second(answer):
@@ -41,6 +60,15 @@ def test_the_worked_day_has_its_hours_and_shares(answer):
 
     assert {name: round(value, 3) for name, value in hours.items()} == HOURS
     assert {name: round(100 * value, 3) for name, value in shares.items()} == SHARES
+
+
+def test_the_worked_day_has_its_dollars(answer):
+    money = answer["ledger"]["money"]
+
+    assert {name: round(money[name], 2) for name in ("FREE", "HELD_IDLE", "HELD_EMPTY", "LOST")} == {
+        "FREE": 381.26, "HELD_IDLE": 13.11, "HELD_EMPTY": 14.98, "LOST": 8.79,
+    }  # fmt: skip
+    assert answer["ledger"]["currency"] == "USD"
 
 
 def test_the_worked_day_has_its_ratios(answer):
