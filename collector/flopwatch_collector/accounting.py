@@ -276,14 +276,19 @@ class Accounting:
 
     def goodput(self, job: int, start: float, end: float, now: float) -> Goodput | None:
         """The goodput of a job over an interval; None when there is no such job, or it never reported of its run."""
-        state = self._fleet.state()
         timeline = self.timeline(job, start, end, now)
         if timeline is None or not timeline.instrumented:
             return None
-        until = min(end, self._windows.run_until(state, job, now))
-        rows = self.ledger_rows(start, end, job=job)
+        return self.goodput_of(timeline, self.ledger_rows(start, end, job=job), (start, end), now)
+
+    def goodput_of(
+        self, timeline: JobTimeline, rows: Columns, span: tuple[float, float], now: float
+    ) -> Goodput:
+        """The same from the job's timeline and ledger rows of the interval."""
+        state = self._fleet.state()
+        until = min(span[1], self._windows.run_until(state, timeline.job, now))
         liable = self._windows.liable(state, timeline, now)
-        return goodput_of(timeline, rows, (start, until), liable)
+        return goodput_of(timeline, rows, (span[0], until), liable)
 
     def basis(self, job: int) -> JobBasis | None:
         """What the job's MFU is made from; None when there is no such job."""

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from flopwatch.answers.alert import AlertRow, Severity
 from flopwatch.answers.frame import Series, Status
+from flopwatch.answers.goodput import Goodput
 from flopwatch.answers.ledger import Ledger, LedgerClass
 from flopwatch.figure import FindingInfo, GpusBasis, MfuFigure, Standing, Term
 
@@ -152,3 +153,5 @@ class Job:
     alerts: tuple[AlertRow, ...]
     standing: Standing | None = None
     """Where the MFU stands among what is reachable; ``None`` without one."""
+    goodput: Goodput | None = None
+    """How much of the run's time in the range was kept; ``None`` for a job that never reported of its run."""

@@ -219,14 +219,18 @@ class History:
 
     def mark(self, start: float, end: float) -> None:
         """Have the final windows of the hours of a stretch computed again, those that are computed at all."""
+        hours = _hours(start, end)
         with self._lock:
             done = self._done
-            hours = [
-                hour
-                for hour in _hours(start, end)
-                if done is None or any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
-            ]
-        self._late.mark(hours)
+        if done is None:  # before the first turn
+            kept = self._store.done_windows(
+                "ledger5m", hours[0] * HOUR_SECONDS, (hours[-1] + 1) * HOUR_SECONDS
+            )
+            done = {int(each) // WINDOW_SECONDS for each in kept}
+        wrong = [
+            hour for hour in hours if any(hour * HOUR_WINDOWS + part in done for part in range(HOUR_WINDOWS))
+        ]
+        self._late.mark(wrong)
 
     def changed(self) -> list[tuple[float, float]]:
         """Stretches whose windows were computed since the last call."""

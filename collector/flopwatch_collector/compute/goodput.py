@@ -1,16 +1,12 @@
-"""Goodput of runs: how much of their time was kept, what interruptions cost, and what faster recovery would bring.
+"""Goodput of runs: how much of their time was kept, what interruptions cost, and what faster recovery would bring."""
 
-The loss model is of first order: lost share = failures per second x (time to detect + time to restart + half a
-checkpoint interval) + blocking save / checkpoint interval. The best interval is Young's and Daly's.
-"""
-
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flopwatch.answers.goodput import Checkpointing, Gain, GainName, Goodput, Interruption
+from flopwatch.recovery import LossTerms, loss_ratio, optimum_interval_seconds
 from flopwatch_collector.compute.buckets import CODE, REASON_CODE
 from flopwatch_collector.compute.inputs import Liable
 from flopwatch_collector.compute.interruptions import interruptions_of
@@ -25,37 +21,12 @@ OF_RUNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LossTerms:
-    """What the loss model is made from, seconds."""
-
-    mttf_seconds: float
-    detect_seconds: float
-    restart_seconds: float
-    """From the end of a session to the first step after it."""
-    interval_seconds: float
-    """Time between checkpoints."""
-    save_seconds: float
-    """What a save blocks the run for."""
-
-
-def loss_ratio(terms: LossTerms) -> float:
-    """Share of time lost to failures and checkpoints, by the first-order model; at most 1."""
-    rollback = terms.interval_seconds / 2.0
-    failures = (terms.detect_seconds + terms.restart_seconds + rollback) / terms.mttf_seconds
-    return min(1.0, failures + terms.save_seconds / terms.interval_seconds)
-
-
-def optimum_interval_seconds(save_seconds: float, mttf_seconds: float) -> float:
-    """The interval between checkpoints that loses least: the square root of 2 x save x mean time to failure."""
-    return math.sqrt(2.0 * save_seconds * mttf_seconds)
-
-
 def goodput_of(
     timeline: JobTimeline, rows: Columns, span: tuple[float, float], liable: Liable | None = None
 ) -> Goodput:
     """The goodput of one job from its timeline and its ledger rows, seen over ``span`` (seconds)."""
-    found = interruptions_of(timeline, span[1], liable or {})
+    every = interruptions_of(timeline, span[1], liable or {})
+    found = tuple(each for each in every if each.start_seconds >= span[0])
     kept, unknown = _time(rows, KEPT), _opaque(rows)
     run = _time(rows, OF_RUNS) + unknown
     first = timeline.instrumented_since_seconds

@@ -1,12 +1,13 @@
 """The Job page: its row, its courses, its ledger, its sessions and nodes, and the arithmetic of its MFU."""
 
+from flopwatch.answers.goodput import Goodput
 from flopwatch.query import FindingInfo, Job, SessionInfo, Status
 from flopwatch_collector.compute.classes import to_answer
 from flopwatch_collector.compute.figure import arithmetic
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.standing import standing_of
 from flopwatch_collector.compute.timeline import JobTimeline
-from flopwatch_collector.model import JobRecord
+from flopwatch_collector.model import Columns, JobRecord
 from flopwatch_collector.views import alerts, evidence, jobs, rollups
 from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
 from flopwatch_collector.views.marks import marks_of
@@ -52,7 +53,16 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
         findings=(*evidence.doubts_of(job, newest), *_told(record)),
         alerts=(*active, *history),
         standing=standing_of(job.basis, job.figure),
+        goodput=_goodput(sources, moment, timeline, ledger),
     )
+
+
+def _goodput(
+    sources: Sources, moment: Moment, timeline: JobTimeline | None, ledger: Columns
+) -> Goodput | None:
+    if timeline is None or not timeline.instrumented:
+        return None
+    return sources.accounting.goodput_of(timeline, ledger, (moment.start, moment.now), moment.now)
 
 
 def _told(record: JobRecord) -> tuple[FindingInfo, ...]:

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from tests.unit.collector.compute.ledger_scene import job, launch, phases, step_run, steps
 
+from flopwatch.recovery import LossTerms, loss_ratio, optimum_interval_seconds
 from flopwatch_collector.compute.buckets import CODE, REASON_CODE, empty_rows
-from flopwatch_collector.compute.goodput import (
-    LossTerms,
-    goodput_of,
-    loss_ratio,
-    optimum_interval_seconds,
-    together,
-)
+from flopwatch_collector.compute.goodput import goodput_of, together
 from flopwatch_collector.compute.liability import liability_of_exit
 from flopwatch_collector.compute.timeline import job_timeline
 
