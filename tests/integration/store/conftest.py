@@ -67,6 +67,8 @@ ENGINES = {
     "clickhouse": (None, False),
     "clickhouse-opened-again": (None, True),
 }
+if clickhouse.LIVE:
+    ENGINES["clickhouse-live"] = (clickhouse.live_store, False)
 
 
 @pytest.fixture(scope="session")
@@ -103,6 +105,8 @@ def bench(request, settings, clock):
     bench = Bench(make=make, settings=settings, clock=clock, closes=closes)
     yield bench
     bench.store.close()
+    if request.param == "clickhouse-live":
+        clickhouse.drop(bench.store)
 
 
 @pytest.fixture

@@ -74,7 +74,12 @@ class Client:
             StatementFailed: the server does not understand it.
         """
         limits = {} if seconds is None else {"max_execution_time": f"{seconds:g}"}
-        settings = {"default_format": "Native", "low_cardinality_allow_in_native_format": "0", **limits}
+        settings = {
+            "default_format": "Native",
+            "low_cardinality_allow_in_native_format": "0",
+            "distributed_product_mode": "global",
+            **limits,
+        }
         return native.decode(self._send(sql.encode(), settings))
 
     def run(self, sql: str, settings: Mapping[str, str] | None = None) -> None:
