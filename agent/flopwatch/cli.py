@@ -49,6 +49,10 @@ COMMANDS = {
         "check, export, back up and restore what the collector keeps",
         True,
     ),
+    "goodput": Command(
+        "flopwatch.goodput_command",
+        "goodput job|model: what interruptions cost, what faster recovery would bring",
+    ),
     "replay": Command(
         "flopwatch_collector.replay_command", "replay FILE: recorded batches through ingest and ledger", True
     ),
