@@ -13,10 +13,11 @@ import duckdb
 import numpy.typing as npt
 
 from flopwatch_collector.model import BatchId, Columns, RawRows
-from flopwatch_collector.store import checking, closing, columns, opening, retention, saving
+from flopwatch_collector.store import checking, closing, columns, opening, retention, salvaging, saving
 from flopwatch_collector.store.closing import NotWhole
 from flopwatch_collector.store.database import Database
 from flopwatch_collector.store.ground import Clock, Ground
+from flopwatch_collector.store.hot import HotFile
 from flopwatch_collector.store.inbox import Inbox, Shared, Waiting
 from flopwatch_collector.store.layout import Folder, size
 from flopwatch_collector.store.port import (
@@ -38,7 +39,7 @@ from flopwatch_collector.store.query import Questions
 from flopwatch_collector.store.rollup import KINDS, MOST_CLOSED_FILES, Rollups
 from flopwatch_collector.store.schema import TABLES
 from flopwatch_collector.store.upkeep import Task, Upkeep
-from flopwatch_collector.store.writer import Writer
+from flopwatch_collector.store.writer import Writer, Written
 
 DISK_CHECK_SECONDS = 1.0
 
@@ -68,8 +69,7 @@ class EmbeddedStore:
         self._ground = Ground(
             folder=folder, database=database, catalogue=catalogue, problems=problems, clock=clock
         )
-        opened = opening.open_file(self._ground, found)
-        self._written = opening.written(self._ground)
+        opened, self._written = self._found(found)
         self._rollups: dict[str, Rollups] = {
             kind: Rollups(kind=kind, folder=folder, database=database, problems=problems) for kind in KINDS
         }
@@ -84,6 +84,15 @@ class EmbeddedStore:
         self._disk_checked = -DISK_CHECK_SECONDS
         self._disk_full: str | None = None
         self._closed = False
+
+    def _found(self, found: opening.Found) -> tuple[HotFile, Written]:
+        """The file to write to and what is known of earlier writing; damaged open files are replaced first."""
+        try:
+            return opening.open_file(self._ground, found), opening.written(self._ground)
+        except duckdb.Error:
+            if not salvaging.salvage(self._ground, found.hot):
+                raise
+        return opening.open_file(self._ground, found), opening.written(self._ground)
 
     def _close_later(self, number: int) -> None:
         self._upkeep.ask(Task(name=f"closing hour {number}", run=lambda: closing.close(self._ground, number)))

@@ -1,6 +1,7 @@
 """Files of open hours: making one, and inserting batches into it in one transaction."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,10 @@ def alias(number: int) -> str:
     return f"hot_{number:09d}"
 
 
+MAKING = "making"
+"""The name in SQL of a file that is being made."""
+
+
 def number_of(alias: str) -> int:
     """The number behind the name in SQL of an open file."""
     return int(alias.removeprefix("hot_"))
@@ -58,23 +63,32 @@ def made(database: Database, folder: Folder, number: int, hour: int) -> HotFile:
         OSError: likewise.
     """
     final = path(folder, number)
-    making = final.with_name(final.name + ".new")
-    remove(making)
-    database.attach("making", making)
-    try:
-        with database.cursor() as cursor:
-            for table in HOT_TABLES:
-                cursor.execute(f"CREATE TABLE making.{table.name} ({_definition(table)})")
-            cursor.execute("CHECKPOINT making")
-    finally:
-        database.detach("making")
-    synced(making)
+    with making(database, final) as new:
+        pass
     tally.note(final, 0)
     synced(tally.path(final))
-    making.rename(final)
+    new.rename(final)
     synced(final.parent)
     database.attach(alias(number), final)
     return HotFile(number=number, path=final, hour=hour)
+
+
+@contextlib.contextmanager
+def making(database: Database, final: Path) -> Iterator[Path]:
+    """A file of empty tables beside ``final``, attached as ``MAKING``; whole and durable afterwards, and detached."""
+    new = final.with_name(final.name + ".new")
+    remove(new)
+    database.attach(MAKING, new)
+    try:
+        with database.cursor() as cursor:
+            for table in HOT_TABLES:
+                cursor.execute(f"CREATE TABLE {MAKING}.{table.name} ({_definition(table)})")
+        yield new
+        with database.cursor() as cursor:
+            cursor.execute(f"CHECKPOINT {MAKING}")
+    finally:
+        database.detach(MAKING)
+    synced(new)
 
 
 def _definition(table: Table) -> str:
