@@ -17,12 +17,12 @@ from flopwatch_collector.prometheus.identity import (
 )
 from flopwatch_collector.prometheus.promql import Course, PromClient, Row, Span
 
-MOMENT_SECONDS = 15.0
+MOMENT_SECONDS = 30.0
 """All questions of so long are of the same time, so that pages agree and equal questions are asked once."""
 KNOWN_FOR = "1h"
 """A GPU is known while it has reported within this time."""
-MOST_POINTS = 240
-LEAST_STEP_SECONDS = 15.0
+MOST_POINTS = 120
+LEAST_STEP_SECONDS = 30.0
 UNNAMED_CLUSTER = "default"
 """The cluster of series without a cluster's label."""
 OWNED_PODS = ", ".join(label for pair in POD_LABELS for label in pair)

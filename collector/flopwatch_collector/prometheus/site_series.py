@@ -44,38 +44,33 @@ def fleet_series(site: Site, span: Span, scope: Scope) -> Series:
 
 
 def hardware_column(site: Site, scope: Scope, span: Span) -> Column:
-    """The hardware estimate over time; unknown where a model's clock is not known."""
-    by = ", ".join(MODEL_LABELS)
-    tensor = site.dialect.product((TENSOR,), scope)
+    """The hardware estimate over time; models are weighted by the GPUs that report now.
+
+    Unknown where a model's clock is not known, and while a model reported that does so no more.
+    """
     clocked = site.dialect.product((TENSOR, SM_CLOCK), scope)
-    if tensor is None or clocked is None:
+    if clocked is None:
         return tuple(None for _ in span.times())
-    counts, means, clocks = (
-        {_model(course): course.values for course in site.course(f"{operator} by ({by}) ({each})", span)}
-        for operator, each in (("count", clocked), ("avg", tensor), ("avg", clocked))
-    )
-    return tuple(_estimate_at(time, counts, means, clocks) for time in span.times())
+    by = ", ".join(MODEL_LABELS)
+    gpus = {model_of(row.labels): row.value for row in site.ask(f"count by ({by}) ({clocked})")}
+    courses = {
+        model_of(course.labels): course.values for course in site.course(f"avg by ({by}) ({clocked})", span)
+    }
+    return tuple(_estimate_at(time, gpus, courses) for time in span.times())
 
 
-Courses = Mapping[str | None, Mapping[float, float]]
-
-
-def _estimate_at(time: float, counts: Courses, means: Courses, clocks: Courses) -> float | None:
+def _estimate_at(
+    time: float, gpus: Mapping[str | None, float], courses: Mapping[str | None, Mapping[float, float]]
+) -> float | None:
+    """From means of tensor activity x SM clock: what matters is their product, so activity stands as 1."""
     parts = [
         Activity(
-            model=model,
-            gpus=values[time],
-            tensor_active_ratio=means.get(model, {}).get(time, 0.0),
-            tensor_clock_hertz=clocks.get(model, {}).get(time, 0.0),
+            model=model, gpus=gpus.get(model, 0.0), tensor_active_ratio=1.0, tensor_clock_hertz=values[time]
         )
-        for model, values in counts.items()
+        for model, values in courses.items()
         if time in values
     ]
     return estimate(parts) if parts else None
-
-
-def _model(course: Course) -> str | None:
-    return model_of(course.labels)
 
 
 def job_series(site: Site, span: Span, scope: Scope, nodes: Sequence[str]) -> Series:
