@@ -7,7 +7,7 @@ from typing import Protocol
 
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.files.document import JsonDocument
-from flopwatch_agent.trainers.files.jsonlines import JsonLines
+from flopwatch_agent.trainers.files.jsonlines import JsonLines, is_step
 from flopwatch_agent.trainers.files.metricfile import METRIC_LINE, MetricFile
 from flopwatch_agent.trainers.files.prometheus import Prometheus
 from flopwatch_agent.trainers.files.table import CsvTable
@@ -64,6 +64,6 @@ def _of_object(text: str) -> str:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return "stdout"
-    if not isinstance(document, dict) or message_of(document) is not None:
+    if not isinstance(document, dict) or (message_of(document) is not None and not is_step(document)):
         return "stdout"
     return "json" if "log_history" in document else "jsonl"

@@ -91,7 +91,7 @@ class Unframer:
 
     def _structured(self, line: bytes) -> list[Record] | None:
         document = _json_object(line)
-        message = message_of(document) if document else None
+        message = message_of(document) if document and not _has_step(document) else None
         if document is None or message is None:
             return None
         stream = str(document.get("stream", ""))
@@ -112,6 +112,14 @@ def _json_object(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _has_step(document: dict[str, Any]) -> bool:
+    """Whether the record itself is a step, whatever its message says."""
+    numbers = [
+        value for value in (document.get("step"), document.get("loss")) if isinstance(value, int | float)
+    ]
+    return len(numbers) == 2
 
 
 def message_of(document: dict[str, Any]) -> str | None:

@@ -28,6 +28,8 @@ def promises(line: bytes) -> bool:
     """Whether the line holds a text that a row or a proof needs."""
     if CONTAINER_LINE.match(line):
         return True
+    if b'"loss"' in line or b'_loss"' in line or b'/loss"' in line:
+        return True
     if b"it/s" in line or b"s/it" in line:
         return any(word in line for word in _BAR_WORDS)
     for mark, texts in _GROUPS:

@@ -8,6 +8,7 @@ from flopwatch_agent.trainers.clocks import Stamp, read_stamp
 from flopwatch_agent.trainers.echoes import Echoes
 from flopwatch_agent.trainers.engine import Engine
 from flopwatch_agent.trainers.families.catalogue import COMPANIONS, GRAMMARS, ROLLOUTS
+from flopwatch_agent.trainers.files.jsonlines import JsonLines, is_step_object
 from flopwatch_agent.trainers.framing import LABEL_BYTES, Record, Unframer, has_split_lines, label_bytes
 from flopwatch_agent.trainers.grammar import Grammar, match
 from flopwatch_agent.trainers.history import History
@@ -50,6 +51,8 @@ class TextLog:
         self._user_literals = tuple(form.literal.encode() for form in user_formats)
         self._bars = BarSampler()
         self._echoes = Echoes()
+        self._json = JsonLines(engine)
+        self._spoke_json = False
         self._arrived: float | None = None
         self._config_lane = ""
         self._after_return = False
@@ -178,7 +181,7 @@ class TextLog:
         bars = read_bars(text) if "it/s" in text or "s/it" in text else []
         for bar in bars:
             engine.bar(bar, record.rank)
-        if self._rows(text, origin):
+        if self._rows(text, origin) or self._object(text, origin):
             engine.book.close()
             return
         if engine.book.open and record.lane == self._config_lane and engine.book.read(text):
@@ -199,6 +202,14 @@ class TextLog:
                     self._engine.offer(grammar, hit.values, family=name, origin=origin)
                 return True
         return False
+
+    def _object(self, text: str, origin: Origin) -> bool:
+        """A line that is one JSON object with a step, of a trainer that prints nothing else."""
+        if not text.startswith('{"') or not (self._spoke_json or self._engine.family is None):
+            return False
+        found = self._json.take_line(text, origin)
+        self._spoke_json = self._spoke_json or found
+        return found
 
     def _bar_rows(self, bars: list[Bar], text: str, origin: Origin) -> None:
         if self._engine.family not in (None, *_names(BAR_ONLY)):
@@ -265,4 +276,6 @@ def _proves(text: str) -> bool:
     for grammar in GRAMMARS:
         if grammar.literal in text and match(grammar, text):
             return True
+    if is_step_object(text):
+        return True
     return counts_training(text) and any(bar.training for bar in read_bars(text))

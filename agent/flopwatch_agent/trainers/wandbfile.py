@@ -14,6 +14,7 @@ from flopwatch_agent.trainers.facts_table import CONFIG_KEYS
 from flopwatch_agent.trainers.files.jsonlines import JsonLines
 from flopwatch_agent.trainers.marks import Mark
 from flopwatch_agent.trainers.protobuf import fields
+from flopwatch_agent.trainers.reading import Origin
 
 IDENT = b":W&B"
 MAX_RECORD_BYTES = 8 << 20
@@ -106,7 +107,7 @@ class WandbFile:
 
     def _part(self, number: int, value: bytes) -> None:
         if number == _HISTORY:
-            self._history.take(_history(value), self._arrived)
+            self._history.take(_history(value), Origin(arrived_at_seconds=self._arrived))
         elif number == _CONFIG:
             self._config(value)
         elif number == _RUN:

@@ -13,7 +13,7 @@ TORCHTITAN = Grammar(
         number_field("tflops", r"\btflops:\s*"),
         number_field("mfu", r"\bmfu:\s*", "%", 1e-2),
     ),
-    order=("printed", "tokens"),
+    order=("printed", "tokens", "timestamps"),
 )
 
 NANOGPT = Grammar(
@@ -115,6 +115,7 @@ AUTOMODEL = Grammar(
     fields=(
         number_field("tokens_per_second_per_gpu", r"\btps [\d.,]+\(", "/gpu"),
         number_field("tokens_per_second", r"\btps "),
+        number_field("mfu", r"\bmfu[ :]+", "%", 1e-2),
     ),
     order=("timestamps",),
     rate_of_replicas=True,
@@ -250,6 +251,7 @@ INTERNEVO = Grammar(
         number_field("tokens_per_second_per_gpu", r"tgs \(tokens/gpu/second\)="),
         number_field("total_tokens", r"num_consumed_tokens="),
     ),
+    order=("tokens", "timestamps"),
     first_step=0,
 )
 

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from flopwatch_agent.trainers.clocks import Stamp, read_stamp
@@ -36,26 +37,31 @@ class JsonLines:
         for line in _lines_with(block, positions(block, _ANCHORS)):
             document = _decoded(line)
             if document is not None:
-                self.take(document, arrived)
+                self.take(document, Origin(arrived_at_seconds=arrived))
 
     def finish(self, arrived: float | None) -> None:
         """Nothing waits."""
 
-    def take(self, document: Mapping[str, Any], arrived: float | None) -> None:
-        """Take one decoded record."""
-        for kind in KINDS:
-            if all(key in document for key in kind.has):
-                stamp = stamp_of(document.get(kind.time)) if kind.time else None
-                values = _values(kind, document)
-                row = "step" in values and any(name in values for name in kind.enough)
-                if not row and any(key in document for key in kind.evaluation):
-                    self._engine.mark(
-                        Mark(kind="eval", done=True), Origin(stamp=stamp, arrived_at_seconds=arrived)
-                    )
-                elif row:
-                    name = _family(kind, document)
-                    self._offer(kind, values, name, Origin(stamp=stamp, arrived_at_seconds=arrived))
-                return
+    def take(self, document: Mapping[str, Any], origin: Origin) -> bool:
+        """Take one decoded record; whether it was a step or an evaluation."""
+        kind = next((kind for kind in KINDS if all(key in document for key in kind.has)), None)
+        if kind is None:
+            return False
+        values = _values(kind, document)
+        stamps = (stamp_of(document.get(key)) for key in kind.times)
+        origin = replace(origin, stamp=next((stamp for stamp in stamps if stamp is not None), origin.stamp))
+        if "step" in values and any(name in values for name in kind.enough):
+            self._offer(kind, values, _family(kind, document), origin)
+            return True
+        if any(key in document for key in kind.evaluation):
+            self._engine.mark(Mark(kind="eval", done=True), origin)
+            return True
+        return False
+
+    def take_line(self, text: str, origin: Origin) -> bool:
+        """Take a line of a text log that is one object as a whole; whether it was a step or an evaluation."""
+        document = _decoded(text.encode()) if text.rstrip().endswith("}") else None
+        return document is not None and self.take(document, origin)
 
     def _offer(self, kind: KeyGrammar, values: dict[str, float], family: str, origin: Origin) -> None:
         for name in ("world_size", "total_steps"):
@@ -66,6 +72,23 @@ class JsonLines:
         if "mfu_percent" in values:
             values["mfu"] = values["mfu_percent"] / 100
         self._engine.offer(kind.grammar, values, family=family, origin=origin)
+
+
+def is_step_object(text: str) -> bool:
+    """Whether a line of a text log is one object that names a step and its loss."""
+    if not text.startswith('{"') or "loss" not in text:
+        return False
+    document = _decoded(text.encode())
+    return document is not None and is_step(document)
+
+
+def is_step(document: Mapping[str, Any]) -> bool:
+    """Whether a record is a step of some kind."""
+    for kind in KINDS:
+        if all(key in document for key in kind.has):
+            values = _values(kind, document)
+            return "step" in values and any(name in values for name in kind.enough)
+    return False
 
 
 def _family(kind: KeyGrammar, document: Mapping[str, Any]) -> str:

@@ -17,7 +17,8 @@ class KeyGrammar:
     """Keys that only this kind has."""
     keys: Mapping[str, tuple[str, ...]]
     """For each quantity the keys that mean it, the better first."""
-    time: str | None = None
+    times: tuple[str, ...] = ()
+    """Keys that may hold the time of day, the better first."""
     evaluation: tuple[str, ...] = ()
     """Keys of records that tell of an evaluation."""
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -44,7 +45,7 @@ AUTOMODEL = KeyGrammar(
         "tokens_per_second": ("tps",),
         "tokens_per_second_per_gpu": ("tps_per_gpu",),
     },
-    time="timestamp",
+    times=("timestamp",),
     evaluation=("val_loss",),
 )
 
@@ -73,7 +74,7 @@ MEGATRON_HISTORY = KeyGrammar(
         "batch": ("batch-size",),
         "world_size": ("world-size",),
     },
-    time="_timestamp",
+    times=("_timestamp",),
 )
 
 _SHARED_KEYS = {
@@ -134,7 +135,7 @@ TRACKER_HISTORY = KeyGrammar(
     has=("_step", "_timestamp"),
     keys={"step": _STEPS, **_SHARED_KEYS},
     scales=_SCALES,
-    time="_timestamp",
+    times=("_timestamp",),
     evaluation=_EVALUATION,
     enough=("loss", "seconds"),
 )
@@ -189,7 +190,7 @@ PLAIN = KeyGrammar(
     has=("step",),
     keys={"step": _STEPS, **_SHARED_KEYS},
     scales=_SCALES,
-    time="timestamp",
+    times=("timestamp", "time", "ts", "@timestamp", "asctime", "created_at", "datetime"),
     evaluation=_EVALUATION,
 )
 """A record of any training loop that names its step and loss."""

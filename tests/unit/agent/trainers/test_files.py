@@ -92,6 +92,34 @@ def test_records_that_are_no_steps_give_no_rows() -> None:
     assert parse_whole(records).steps == ()
 
 
+def test_a_trainer_that_prints_objects_among_other_lines_is_read() -> None:
+    log = "loading data\n" + "".join(
+        f'[rank0]: {{"step": {n}, "loss": 2.5, "step_time_s": 0.5}}\nsome words\n' for n in (1, 2)
+    )
+
+    assert times(parse_whole(log.encode())) == [(1, 0.5, "printed"), (2, 0.5, "printed")]
+
+
+def test_a_structured_record_that_is_a_step_is_not_taken_for_its_message() -> None:
+    records = lines(
+        *({"level": "info", "msg": "trained", "step": n, "loss": 2.5, "time": 1.75e9 + 4 * n} for n in (1, 2))
+    )
+
+    assert times(parse_whole(records)) == [(1, None, "none"), (2, 4.0, "derived_timestamps")]
+
+
+def test_objects_beside_another_trainers_lines_are_not_counted_again() -> None:
+    line = (
+        "iter {0}: loss 2.5, time 250.00ms, mfu 40.00%\n"
+         '{{"step": {0}00, "loss": 2.5, "step_time_s": 0.5}}\n'
+    )
+
+    assert times(parse_whole((line.format(1) + line.format(2)).encode())) == [
+        (1, 0.25, "printed"),
+        (2, 0.25, "printed"),
+    ]
+
+
 TABLES = {
     "seconds": ("step,loss,step_time_s\n1,2.5,0.5\n2,2.4,0.6\n", [(1, 0.5, "printed"), (2, 0.6, "printed")]),
     "decimal commas": ("step;loss;step_time_s\n1;2,5;0,5\n2;2,4;0,6\n", [(1, 0.5, "printed"), (2, 0.6, "printed")]),

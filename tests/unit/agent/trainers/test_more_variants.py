@@ -54,7 +54,7 @@ VARIANTS = {
     "InternLM 2023, commas": (
         "2023-07-07 12:29:0{n},636\tINFO train.py:323 in record_current_batch_training_metrics -- tflops=189.8,step={n},loss=11.{n}137,tgs (tokens/gpu/second)=4096.0,"
         "lr=6e-07,loss_scale=65536.0,grad_norm=65.15,micro_num=4,num_consumed_tokens={n}0000,fwd_bwd_time=3.67\n",
-        (2, None, 10_000, 11.2137),
+        (2, 1.0, 10_000, 11.2137),
     ),
     "fairseq bar": (
         "\repoch 001:   1%|1         | {n}/1000 [00:05<10:00,  1.20it/s, loss=14.{n}, nll_loss=14.1, ppl=9000, wps=12500, ups=2.5, wpb=5000, bsz=128, num_updates={n}, lr=1e-06]",
