@@ -123,6 +123,11 @@ def _of_store(stats: StoreStats) -> Iterator[Metric]:
         "Things found wrong with the data folder; the log says which",
         value=len(stats.problems),
     )
+    yield GaugeMetricFamily(
+        "flopwatch_collector_store_batches_missing",
+        "Batches that were acknowledged and could not be read again",
+        value=stats.batches_missing,
+    )
     if stats.last_commit_seconds is not None:
         yield GaugeMetricFamily(
             "flopwatch_collector_store_last_commit_timestamp_seconds",

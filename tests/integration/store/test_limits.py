@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 from tests.integration.store.conftest import NOON
 
 from flopwatch_collector.model import BatchId, RawRows
+from flopwatch_collector.store import embedded
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import Overloaded, Unavailable
 
@@ -212,6 +214,26 @@ def small_disk(tmp_path):
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_at_five_percent_nothing_is_accepted_while_the_disk_still_has_room(
+    small_disk, settings, opened, monkeypatch
+) -> None:
+    monkeypatch.setattr(embedded, "DISK_CHECK_SECONDS", 0.0)
+    store = opened(replace(settings, folder=small_disk / "store", free_disk_ratio=0.05))
+    said, durable = None, 0
+    while said is None:
+        try:
+            store.submit(batch(durable), rows(NOON + durable, 200, seed=durable)).result(30)
+            durable += 1
+        except Unavailable as refused:
+            said = str(refused)
+    assert re.search(r"[45]\.\d% of the disk is free; below 5% nothing is accepted", said)
+    assert shutil.disk_usage(small_disk).free > 0
+    assert store.stats().problems == ()
+    assert len(store.events(0, 1e10)["ts"]) == durable > 20
+    with pytest.raises(Unavailable):
+        store.put_windows("job5m", [0.0], {"ts": np.zeros(1)})
 
 
 @pytest.mark.parametrize("per_hour", [1000, 15], ids=["open hour", "closing hours"])
