@@ -10,17 +10,35 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from flopwatch.settings import SettingError
 from flopwatch_collector import __main__ as collector
 from flopwatch_collector import app
 from flopwatch_collector.config import AlertSettings, CollectorSettings, CostSettings, Settings
+from flopwatch_collector.config_costs import CloudCosts, OwnCosts
 from flopwatch_deploy import demo_folder
 from flopwatch_deploy.server import how_to_look, say, serve, state_folder
 from flopwatch_deploy.simulation import cluster
 
-EXAMPLE_PRICE = 2.50
+EXAMPLE_OWN = OwnCosts(
+    capex_per_gpu=40_000.0,
+    life_years=4.0,
+    residual_ratio=0.10,
+    cost_of_capital=0.0,
+    colo_kw_per_gpu=1.3,
+    colo_per_kw_month=150.0,
+    maintenance_ratio=0.04,
+    electricity_per_kwh=0.10,
+    pue=1.3,
+    idle_kw_per_gpu=0.30,
+    busy_kw_per_gpu=1.10,
+)
+"""Made up, like the team of two for 128 GPUs: with this cloud price owning pays from 70 % on."""
+EXAMPLE_CLOUD = CloudCosts(price_per_gpu_hour=2.78, price_source="example")
+GPUS_PER_ENGINEER = 64.0
+ENGINEER_PER_YEAR = 200_000.0
 ALERT_AFTER_SECONDS = 60.0
 """The rules wait half an hour on a real cluster; nobody looks at a demo for so long."""
 
@@ -76,11 +94,22 @@ def _settings(asked: argparse.Namespace, folder: Path) -> Settings:
             # The whole cluster pushes from one address here.
             ingest_requests_per_second=100_000.0,
         ),
-        costs=CostSettings(price_per_gpu_hour=EXAMPLE_PRICE, price_is_example=True),
+        costs=_costs(asked.gpus),
         alerts=AlertSettings(
             mfu_low_for_seconds=ALERT_AFTER_SECONDS, idle_held_for_seconds=ALERT_AFTER_SECONDS
         ),
     )
+
+
+def _costs(gpus: int) -> CostSettings:
+    """Example costs of a fleet of that size."""
+    own = replace(
+        EXAMPLE_OWN,
+        gpus=float(gpus),
+        staff_fte=gpus / GPUS_PER_ENGINEER,
+        staff_cost_per_fte=ENGINEER_PER_YEAR,
+    )
+    return CostSettings(price_is_example=True, own=own, cloud=EXAMPLE_CLOUD)
 
 
 def _serve(asked: argparse.Namespace, folder: Path, now: float) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flopwatch_collector.economics.efficiency import goodput_of
+
 HOUR_MILLISECONDS = 3_600_000.0
-STEP_BUCKETS = frozenset({"STEP", "STRAGGLER", "THROTTLE", "EXPOSED_COMM"})
 MUST_MATCH = ("shape", "global_batch_size", "sequence_length", "dtype", "convention")
 
 
@@ -117,9 +118,9 @@ def side_of(job: Mapping[str, Any], facts: Mapping[str, Any], price: float | Non
     row, ledger = job["row"], job["ledger"]
     held = ledger["capacity_gpu_milliseconds"]
     buckets = _buckets(ledger)
-    stepping = sum(amount for name, amount in buckets.items() if name in STEP_BUCKETS)
     billable = (ledger["billable_ratio"] or 0.0) * held
     a_step = _tokens_per_step(facts)
+    mfu = None if row["mfu"]["basis"] == "hardware" else row["mfu"]["value_ratio"]
     kept = sum(session["steps"] - session["lost_steps"] for session in job["sessions"])
     return Side(
         job_id=row["job_id"],
@@ -137,9 +138,9 @@ def side_of(job: Mapping[str, Any], facts: Mapping[str, Any], price: float | Non
         gpu_hours=held / HOUR_MILLISECONDS,
         flops_per_token=row["mfu"]["flops_per_token"],
         peak_flops=row["mfu"]["peak_flops"],
-        mfu=None if row["mfu"]["basis"] == "hardware" else row["mfu"]["value_ratio"],
+        mfu=mfu,
         wall_mfu=row["wall_mfu_ratio"],
-        goodput=stepping / billable if billable else None,
+        goodput=goodput_of(mfu, row["wall_mfu_ratio"], held / billable if billable else None),
         step_seconds=job["step_percentiles"],
         data_wait_ratio=buckets.get("DATA_WAIT", 0) / held if held else None,
         checkpoint_ratio=buckets.get("CKPT", 0) / held if held else None,

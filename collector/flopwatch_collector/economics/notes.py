@@ -123,7 +123,10 @@ def _of_efficiency(case: Case) -> Iterator[FindingInfo]:
     if sides.basis == "assumed":
         text = "the cloud's efficiency is assumed, not measured; the line at equal efficiency is beside it"
         yield _note("efficiency_assumed", text)
-    for name in sides.one_sided:
+    told = [
+        name for name in sides.one_sided if sides.cloud[name] is not None or sides.own_sources[name] == "file"
+    ]
+    for name in told:
         yield _note("one_sided", f"{name} is known on one side only and left out of rho", factor=name)
 
 

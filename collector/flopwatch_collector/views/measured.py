@@ -11,8 +11,9 @@ from flopwatch_collector.compute.buckets import CODE
 from flopwatch_collector.compute.classes import is_billable, is_leased
 from flopwatch_collector.compute.days import borders
 from flopwatch_collector.compute.demand import QUEUE_EVENT, Waiting, waiting_of
+from flopwatch_collector.compute.mfu import wall_ratio
 from flopwatch_collector.economics.demand import DurationCurve, duration_curve
-from flopwatch_collector.economics.efficiency import Measured
+from flopwatch_collector.economics.efficiency import Measured, goodput_of
 from flopwatch_collector.model import Columns, Fleet
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.views.memo import Memo
@@ -116,22 +117,24 @@ def queued_by_hour(waiting: list[Waiting], start: float, hours: int) -> Floats:
 
 
 def efficiency_of_rows(ledger: Columns, rollups: Columns) -> Measured:
-    """Step MFU from rollups; goodput from the ledger: kept step time / billable time of jobs whose steps are known."""
+    """Step MFU, and goodput = kept step time / billable time of jobs whose steps are known."""
     time, jobs = ledger["gpu_milliseconds"], ledger["job"]
     billable, stepping = is_billable(ledger), np.isin(ledger["bucket"], STEP_CODES)
     instrumented = np.isin(jobs, np.unique(jobs[stepping & (jobs > 0) & (time > 0)]))
     whole, known = int(time[billable].sum()), int(time[billable & instrumented].sum())
     done, possible = rollups["steady_flops"], rollups["steady_peak_flop_seconds"]
     both = np.isfinite(done) & np.isfinite(possible)
-    peaks, held = rollups["leased_peak_flop_seconds"], rollups["gpu_seconds"]
-    rated = np.isfinite(peaks) & np.isfinite(held)
-    leased = int(time[is_leased(ledger)].sum())
+    peaks, spent = rollups["leased_peak_flop_seconds"], rollups["gpu_seconds"]
+    rated = np.isfinite(peaks) & np.isfinite(spent)
+    leased = is_leased(ledger)
+    mfu = _ratio(float(done[both].sum()), float(possible[both].sum()))
+    held = _ratio(int(time[leased & instrumented].sum()), known)
     return Measured(
-        mfu=_ratio(float(done[both].sum()), float(possible[both].sum())),
-        goodput=_ratio(int(time[stepping].sum()), known),
-        peak_tflops=_scaled(_ratio(float(peaks[rated].sum()), float(held[rated].sum()))),
+        mfu=mfu,
+        goodput=goodput_of(mfu, wall_ratio(rollups), held),
+        peak_tflops=_scaled(_ratio(float(peaks[rated].sum()), float(spent[rated].sum()))),
         coverage_ratio=_ratio(known, whole),
-        billed_per_used=_ratio(leased, whole),
+        billed_per_used=_ratio(int(time[leased].sum()), whole),
     )
 
 

@@ -10,6 +10,7 @@ from flopwatch_collector.economics.assessment import assess
 from flopwatch_collector.economics.case import Case, fleet_threshold
 from flopwatch_collector.economics.decisions import avoidable_per_gpu_hour
 from flopwatch_collector.economics.demand import duration_curve
+from flopwatch_collector.economics.efficiency import goodput_of
 from flopwatch_collector.economics.observed import Observed
 
 TODAY = date(2026, 11, 30)
@@ -211,3 +212,11 @@ def test_a_peak_known_on_one_side_is_that_of_both():
 
     assert sides.ratio == pytest.approx(0.75)
     assert sides.cloud_flops == pytest.approx(0.36e15)
+
+
+def test_waiting_inside_of_steps_is_in_step_mfu_and_not_taken_off_again():
+    # 20 % of the held time is no step; a tenth of it was not billable.
+    assert goodput_of(0.25, 0.20, 1.0) == pytest.approx(0.8)
+    assert goodput_of(0.25, 0.20, 1.0 / 0.9) == pytest.approx(0.8 / 0.9)
+    assert goodput_of(None, 0.2, 1.0) is None
+    assert goodput_of(0.25, None, 1.0) is None
