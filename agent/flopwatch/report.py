@@ -37,7 +37,7 @@ RUN_KEYS = frozenset(
     )
 )  # fmt: skip
 STEP_SUMS = ("tokens", "padded_tokens", "sum_squared_document_tokens", "data_wait_seconds", "seconds")
-PHASES = frozenset(("startup", "data", "eval", "checkpoint", "generation"))
+PHASES = frozenset(("startup", "data", "eval", "checkpoint", "generation", "communication"))
 
 
 def socket_candidates(environ: "os._Environ[str]") -> tuple[str, ...]:
@@ -129,7 +129,10 @@ class StepReporter:
         self._flush(moment)
 
     def phase(self, kind: str, *, step: int | None = None, blocking: bool = True) -> "PhaseMark":
-        """A context around work that is not a step: startup, data, eval, checkpoint or generation."""
+        """A context around work that is not a step: startup, data, eval, checkpoint or generation.
+
+        ``communication`` is the exception: it lies inside a step, and is what of it a rank only waited for the network.
+        """
         return PhaseMark(self, kind, step, blocking=blocking)
 
     def phase_done(
@@ -204,7 +207,7 @@ class StepReporter:
         if self.enabled and mark.kind in PHASES:
             self._after_fork()
             seconds = max(0.0, time.monotonic() - mark.started)
-            if mark.blocking:
+            if mark.blocking and mark.kind != "communication":
                 self._excluded += seconds
             message: dict[str, object] = {"event": "phase", "kind": mark.kind, "begin_seconds": now - seconds}
             message.update(end_seconds=now, blocking=mark.blocking)

@@ -48,7 +48,8 @@ StepBasis = Literal[
     "derived_bar_elapsed", "derived_samples", "sum_of_micro_steps", "arrival", "none",
 ]  # fmt: skip
 JobKind = Literal["pretrain", "finetune", "rl", "eval", "inference", "interactive", "unknown"]
-PhaseKind = Literal["startup", "data", "eval", "checkpoint", "generation"]
+PhaseKind = Literal["startup", "data", "eval", "checkpoint", "generation", "communication"]
+"""``communication`` lies inside steps: time in which a rank waited for the network and computed nothing."""
 SourceKind = Literal["sdk", "file", "log"]
 DtypeBasis = Literal["declared", "log", "assumed"]
 

@@ -49,7 +49,7 @@ EVENT_COLUMNS = ("ts", "kind", "node", "gpu", "code", "value", "text")
 """``gpu`` 0 when the event is the node's; ``kind``, ``value`` and ``text`` are strings."""
 
 SOURCE_KINDS = ("sdk", "file", "log")
-PHASE_KINDS = ("startup", "data", "eval", "checkpoint", "generation")
+PHASE_KINDS = ("startup", "data", "eval", "checkpoint", "generation", "communication")
 STEP_BASES = (
     "printed", "corrected", "derived_tokens", "derived_rate", "derived_counter", "derived_timestamps",
     "derived_bar_elapsed", "derived_samples", "sum_of_micro_steps", "arrival", "none",

@@ -20,6 +20,7 @@ from flopwatch_collector.compute.ledger import account, liable_of, run_until, si
 from flopwatch_collector.compute.mfu import JobBasis, basis_of, useful_seconds
 from flopwatch_collector.compute.rollup import SAMPLED, empty_rollup, job_rollup
 from flopwatch_collector.compute.runs import join
+from flopwatch_collector.compute.straggler import confirmed_windows, straggling
 from flopwatch_collector.compute.throttle import THROTTLE_SAMPLES, throttling
 from flopwatch_collector.compute.timeline import JobTimeline, timeline_after
 from flopwatch_collector.model import Columns, FleetState, JobRecord, Launch, LeaseRecord, empty
@@ -97,6 +98,7 @@ class Windows:
         read = (start - margin, min(now, end + ahead) + 0.002)
         samples = self._store.gpu_samples(*read, SAMPLE_COLUMNS)
         slowed = throttling(samples, now)
+        slow = {job: confirmed_windows(samples, job) for job in lines}
         bases = {job: self.basis(state, job) for job in lines}
         inputs = LedgerInputs(
             now=now,
@@ -112,9 +114,11 @@ class Windows:
             newest_seconds=_newest(state),
             work={
                 job: JobWork(
-                    useful_seconds=useful_seconds(lines[job].steps, bases[job]), throttling=slowed.get(job)
+                    useful_seconds=useful_seconds(lines[job].steps, bases[job]),
+                    straggling=straggling(lines[job], windows) if windows.size else None,
+                    throttling=slowed.get(job),
                 )
-                for job in lines
+                for job, windows in slow.items()
             },
             policy=self._policy,
         )

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flopwatch.answers.goodput import Liability
+from flopwatch_collector.compute.straggler import Straggling
 from flopwatch_collector.compute.throttle import Throttling
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, Gpu, JobRecord, LeaseRecord, Node
@@ -30,6 +31,8 @@ class JobWork:
     useful_seconds: npt.NDArray[np.float64] | None = None
     straggler_seconds: float | None = None
     """Usual time of one step while a straggler is confirmed."""
+    straggling: Straggling | None = None
+    """What confirmed stragglers took of single steps; used where no usual time is given for all."""
     throttling: Throttling | None = None
     liable: Liable = field(default_factory=dict)
 

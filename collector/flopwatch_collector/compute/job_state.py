@@ -21,6 +21,7 @@ from flopwatch_collector.compute.buckets import (
 )
 from flopwatch_collector.compute.inputs import JobWork, Liable
 from flopwatch_collector.compute.sessions import Session
+from flopwatch_collector.compute.straggler import Straggling
 from flopwatch_collector.compute.throttle import Throttling
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import PHASE_KINDS
@@ -29,6 +30,7 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Outcome = Literal["hang", "steps_lost"]
 KINDS = len(REASONS)
+COMMUNICATION = PHASE_KINDS.index("communication")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,17 +246,55 @@ def _pending(timeline: JobTimeline, end: float) -> list[_Layer]:
 
 
 def _step_layers(timeline: JobTimeline, work: JobWork) -> list[_Layer]:
+    """Steps, and what of them was exposed communication, throttling, a straggler, or waiting for data."""
     steps = timeline.steps
     begin, end = steps["begin"], steps["ts"]
-    layers: list[_Layer] = [(begin, end, kind_of("STEP"))]
+    waited = np.clip(np.nan_to_num(steps["data_wait_seconds"]), 0.0, end - begin)
+    exposed = np.minimum(begin + waited + _exposed_seconds(timeline), end)
+    layers: list[_Layer] = [
+        (begin, end, kind_of("STEP")),
+        (begin + waited, exposed, kind_of("EXPOSED_COMM")),
+    ]
     if work.straggler_seconds is not None:
         usual = work.straggler_seconds * steps["steps_covered"]
         layers.append((np.minimum(begin + usual, end), end, kind_of("STRAGGLER")))
-    elif work.throttling is not None:
-        layers.append(_throttled(begin, end, work.throttling))
-    waited = np.clip(np.nan_to_num(steps["data_wait_seconds"]), 0.0, end - begin)
+    else:
+        if work.throttling is not None:
+            layers.append(_throttled(begin, end, work.throttling))
+        if work.straggling is not None:
+            layers += _straggled(begin, end, work.straggling)
     layers.append((begin, begin + waited, kind_of("DATA_WAIT")))
     return layers
+
+
+def _straggled(begin: Floats, end: Floats, found: Straggling) -> list[_Layer]:
+    """The last part of steps that a straggler made longer; of these steps nothing is called throttling."""
+    slower = found.seconds > 0.0
+    since = np.maximum(begin, end - found.seconds)
+    return [
+        (begin[slower], end[slower], kind_of("STEP")),
+        (since[slower], end[slower], kind_of("STRAGGLER")),
+    ]
+
+
+def _exposed_seconds(timeline: JobTimeline) -> Floats:
+    """Of every step: the time in it in which the run only communicated, as it was told."""
+    phases, steps = timeline.phases, timeline.steps
+    chosen = (phases["kind"] == COMMUNICATION) & np.isfinite(phases["end"])
+    if not chosen.any():
+        return np.zeros(steps["ts"].size)
+    begin = phases["ts"][chosen]
+    end = np.maximum.accumulate(phases["end"][chosen])
+    begin = np.minimum(np.maximum(begin, np.concatenate(([-np.inf], end[:-1]))), end)
+    before = np.concatenate(([0.0], np.cumsum(end - begin)))
+
+    def until(at: Floats) -> Floats:
+        place = np.searchsorted(begin, at, side="right")
+        last = np.maximum(place - 1, 0)
+        inside = np.clip(at - begin[last], 0.0, end[last] - begin[last])
+        return np.where(place > 0, before[last] + inside, 0.0)
+
+    return until(steps["ts"]) - until(steps["begin"])
 
 
 def _throttled(begin: Floats, end: Floats, found: Throttling) -> _Layer:

@@ -12,8 +12,9 @@ import numpy as np
 from flopwatch.answers.goodput import Goodput
 from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.bookkeeping.prices import prices_of
+from flopwatch_collector.compute.barely_used import barely_used_gpu_milliseconds
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS, distinct
-from flopwatch_collector.compute.classes import is_leased
+from flopwatch_collector.compute.classes import is_billable, is_leased
 from flopwatch_collector.compute.days import day_of, day_start
 from flopwatch_collector.compute.doubts import Hardware, doubts
 from flopwatch_collector.compute.goodput import together
@@ -70,7 +71,7 @@ def answer_of(replayed: Replayed) -> Answer:
         "gpus": sum(1 for gpu in replayed.state.gpus.values() if gpu.to_seconds is None),
         "nodes": len(replayed.state.nodes),
         "ledger": _ledger(replayed, rows, known),
-        "metrics": {**amounts.metrics(rows, known), **_rollup_metrics(replayed)},
+        "metrics": {**amounts.metrics(rows, known), **_rollup_metrics(replayed, rows)},
         "goodput": None if fleet is None else goodput_answer(fleet),
         "jobs": jobs,
         "findings": [finding for job in jobs for finding in job["findings"]],
@@ -133,9 +134,19 @@ def _by_day(replayed: Replayed) -> dict[str, Answer]:
     return result
 
 
-def _rollup_metrics(replayed: Replayed) -> Answer:
+def _rollup_metrics(replayed: Replayed, rows: Columns) -> Answer:
+    """What rollups of jobs add: the fleet's MFU, and U_bill with barely used time left out."""
     rollups = replayed.accounting.job_rollups(replayed.first_window_seconds, replayed.end_seconds)
-    return {"fleet_training_mfu": wall_ratio(rollups)}
+    barely = barely_used_gpu_milliseconds(rollups)
+    billable = int(rows["gpu_milliseconds"][is_billable(rows)].sum())
+    capacity = int(rows["gpu_milliseconds"].sum())
+    return {
+        "fleet_training_mfu": wall_ratio(rollups),
+        "barely_used_gpu_seconds": None if barely is None else amounts.seconds(barely),
+        "U_bill_without_barely_used": None
+        if barely is None
+        else amounts.ratio(max(0, billable - barely), capacity),
+    }
 
 
 def _goodputs(replayed: Replayed, rows: Columns) -> dict[int, Goodput]:

@@ -72,7 +72,9 @@ def test_the_worked_day_has_its_dollars(answer):
 
 
 def test_the_worked_day_has_its_ratios(answer):
-    assert {name: round(value, 6) for name, value in answer["metrics"].items()} == {
+    told = {name: round(value, 6) for name, value in answer["metrics"].items() if value is not None}
+
+    assert told == {
         "availability": 0.916667, "U_alloc": 0.351389, "U_bill": 0.312326, "U_bill_upper": 0.322743, "SG": 0.351389,
         "RG_lower": 0.276680, "RG_upper": 0.817688, "PG": 0.4, "PG_coverage": 1.0, "MPG_lower_bound": 0.038889,
         "unknown_ratio": 0.010417, "busy_opaque_ratio": 0.190104, "fleet_training_mfu": 0.318182,

@@ -402,3 +402,48 @@ def test_the_power_of_busy_gpus_teaches_no_idle_power(tmp_path):
     tape.sample(None, 3600, 7200, job="K", **{**HOT, "power_watts": 400.0})
 
     assert buckets(tmp_path, [tape], 7200) == {"FREE": 3600, "BUSY_OPAQUE": 3600}
+
+
+def test_a_confirmed_straggler_takes_what_steps_last_beyond_the_usual(tmp_path):
+    """Steps of 10 s; then one node's clocks fall and each step takes 12.5 s: 2.5 s of it are the straggler's."""
+    tapes = [NodeTape(name, gpus=2, interval=30) for name in "abc"]
+    for tape in tapes:
+        sighting(tape, "J", (0, 5400), world_size=6)
+        lease(tape, "J", tape.uuids(), (0, 5400))
+        slow = 1.2e9 if tape.name == "c" else 1.98e9
+        tape.sample(None, 0, 3600, job="J", sm_clock_hertz=1.98e9, **HOT)
+        tape.sample(None, 3600, 5400, job="J", sm_clock_hertz=slow, **HOT)
+    session(tapes[0], "J", 0, 0, 5400, **OK)
+    steps(tapes[0], "J", (1, 360, 0))
+    steps(tapes[0], "J", (361, 504, 3600), seconds=12.5)
+
+    answer = replay(tmp_path, [batch for tape in tapes for batch in batches(tape, 5400)])
+
+    assert answer["ledger"]["gpu_seconds"]["STEP"] == 6 * 5400
+    assert answer["ledger"]["step_split_gpu_seconds"]["STRAGGLER"] == 6 * 144 * 2.5
+
+
+def test_exposed_communication_is_taken_out_of_steps_where_it_is_told(tmp_path):
+    tape = leased(2)
+    session(tape, "J", 0, 0, 3600, **OK)
+    steps(tape, "J", (1, 360, 0))
+    tape.sample(None, 0, 3600, job="J", **HOT)
+    for number in range(100):
+        phase(tape, "J", "communication", (10 * number + 4, 10 * number + 5.5))
+
+    split = replay(tmp_path, batches(tape, 3600))["ledger"]["step_split_gpu_seconds"]
+
+    assert (split["EXPOSED_COMM"], split["INTRINSIC_UNKNOWN"]) == (2 * 150, 2 * 3450)
+
+
+def test_hours_of_hardly_any_sm_activity_are_barely_used(tmp_path):
+    tape = NodeTape("a", gpus=2)
+    for ref, gpu, activity in (("J", 0, 0.03), ("K", 1, 0.30)):
+        sighting(tape, ref, (0, 7200))
+        lease(tape, ref, tape.uuids(gpu), (0, 7200))
+        tape.sample([gpu], 0, 7200, job=ref, sm_active_ratio=activity, **HOT)
+
+    metrics = replay(tmp_path, batches(tape, 7200))["metrics"]
+
+    assert metrics["barely_used_gpu_seconds"] == 7200
+    assert (metrics["U_bill"], metrics["U_bill_without_barely_used"]) == (1.0, 0.5)
