@@ -12,6 +12,8 @@ CONTAINER_LINE = re.compile(
 )
 """A line of a container runtime's file: carriage returns inside are the trainer's, the line ends at LF."""
 CONTAINER_PREFIX_BYTES = 64
+CENTURY = b"20"
+"""A container's line begins with it; cheaper to look for than the whole."""
 
 _SLICE_BYTES = 1 << 20
 _ESCAPES = re.compile(
@@ -118,7 +120,7 @@ def line_bounds(block: bytes, place: int, low: int = 0) -> tuple[int, int]:
     start = block.rfind(b"\n", low, place) + 1 or low
     end = block.find(b"\n", place)
     end = len(block) if end < 0 else end
-    if CONTAINER_LINE.match(block, start):
+    if block.startswith(CENTURY, start) and CONTAINER_LINE.match(block, start):
         return start, end
     start = block.rfind(b"\r", start, place) + 1 or start
     carriage = block.find(b"\r", place, end)

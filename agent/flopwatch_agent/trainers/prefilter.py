@@ -38,7 +38,6 @@ SIGNS = (
     _guarded(b"Loss: ", rb"(?:" + _NUMBER + rb")"),
     _guarded(b"it/s", rb"(?:[\],\s]|$)"),
     _guarded(b"s/it", rb"[\],\s]"),
-    _guarded(b"time per iteration (", rb"m?s\):?\s*\d"),
     _guarded(b"train_time:", rb"\d"),
     _guarded(b", skipped=", rb"\d"),
     Anchor(b"flopwatch: {"),
@@ -46,9 +45,10 @@ SIGNS = (
     Anchor(b"'param_norm': "),
     Anchor(b"- arguments -"),
 )
-"""The first signs of a trainer: every family shows one of them with its first row, or in its header."""
+"""The first signs of a trainer: every family shows one of them with its first rows, or in its header."""
 
 ROW_ANCHORS = (
+    _guarded(b"time per iteration (", rb"m?s\):?\s*\d"),
     Anchor(b"{'"),
     Anchor(b"SamplesPerSec="),
     Anchor(b"Step Time :"),

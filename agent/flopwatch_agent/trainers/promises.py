@@ -1,7 +1,7 @@
 """Whether a line with a trainer's sign can be a row or a header at all: cheaper than trying the expressions."""
 
 from flopwatch_agent.trainers.families.catalogue import GRAMMARS
-from flopwatch_agent.trainers.lines import CONTAINER_LINE
+from flopwatch_agent.trainers.lines import CENTURY, CONTAINER_LINE
 from flopwatch_agent.trainers.prefilter import PROOFS
 
 _BAR_WORDS = (b"rain", b"poch", b"tep", b"oss", b"iteration")
@@ -26,7 +26,7 @@ _GROUPS = _grouped()
 
 def promises(line: bytes) -> bool:
     """Whether the line holds a text that a row or a proof needs."""
-    if CONTAINER_LINE.match(line):
+    if line.startswith(CENTURY) and CONTAINER_LINE.match(line):
         return True
     if b'"loss"' in line or b'_loss"' in line or b'/loss"' in line:
         return True
