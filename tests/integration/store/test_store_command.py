@@ -71,6 +71,18 @@ def answer(folder: Path, *arguments: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.fixture
+def here(kept, capsys, monkeypatch):
+    """Runs the command on the kept folder in this process; status and what it printed."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(kept))
+
+    def command(*arguments: str) -> tuple[int, str]:
+        status = main([*arguments, "--data-dir", str(kept)])
+        return status, capsys.readouterr().out
+
+    return command
+
+
 def test_stats_of_a_folder_that_nobody_holds(kept) -> None:
     said = answer(kept, "stats")
     assert (said["rows"]["gpu"], said["rows"]["event"], said["rows"]["ledger1d"]) == (360, 3, 2)
@@ -79,23 +91,31 @@ def test_stats_of_a_folder_that_nobody_holds(kept) -> None:
     assert "rows gpu          360\n" in text
 
 
-def test_check_finds_nothing_wrong_with_a_whole_folder_and_names_what_is_damaged(kept) -> None:
-    whole = run(kept, "store", "check")
-    assert (whole.returncode, whole.stdout) == (0, "everything can be read, and nothing is missing\n")
+def test_check_finds_nothing_wrong_with_a_whole_folder_and_names_what_is_damaged(kept, here) -> None:
+    assert here("check") == (0, "everything can be read, and nothing is missing\n")
     damaged = max((kept / "raw" / "gpu").glob("*.parquet"), key=lambda path: path.stat().st_size)
     content = bytearray(damaged.read_bytes())
     content[200:260] = bytes(60)
     damaged.write_bytes(content)
-    found = run(kept, "store", "check")
-    assert found.returncode == 1
-    assert found.stdout.startswith(f"unreadable: {damaged} cannot be read: ")
+    status, found = here("check")
+    assert status == 1
+    assert found.startswith(f"unreadable: {damaged} cannot be read: ")
 
 
-def test_samples_as_csv_have_unknown_values_empty_and_times_in_utc(kept, tmp_path) -> None:
+def test_samples_as_csv_have_unknown_values_empty_and_times_in_utc(here, tmp_path) -> None:
     target = tmp_path / "samples.csv"
-    said = answer(
-        kept, "export", "gpu_samples", str(target), "--from", iso(NOON + HOUR), "--to", iso(NOON + 2 * HOUR)
+    status, text = here(
+        "export",
+        "gpu_samples",
+        str(target),
+        "--from",
+        iso(NOON + HOUR),
+        "--to",
+        iso(NOON + 2 * HOUR),
+        "--json",
     )
+    said = json.loads(text)
+    assert status == 0
     with target.open() as file:
         rows = list(csv.DictReader(file))
     assert said["rows"] == len(rows) == 120
@@ -105,14 +125,14 @@ def test_samples_as_csv_have_unknown_values_empty_and_times_in_utc(kept, tmp_pat
     assert {row["power_watts"] for row in rows if row["gpu"] == "2.0"} == {""}
 
 
-def test_a_parquet_export_holds_what_the_question_answers(kept, tmp_path) -> None:
+def test_a_parquet_export_holds_what_the_question_answers(here, tmp_path) -> None:
     for question, rows in (("events", 3), ("ledger1d", 0), ("job_series", 6), ("steps", 0)):
         target = tmp_path / f"{question}.parquet"
-        said = answer(
-            kept, "export", question, str(target), "--from", iso(NOON), "--to", iso(NOON + 3 * HOUR),
+        status, text = here(
+            "export", question, str(target), "--from", iso(NOON), "--to", iso(NOON + 3 * HOUR),
             "--step-seconds", "1800",
         )  # fmt: skip
-        assert said["rows"] == rows
+        assert (status, text.startswith(f"{target}: {rows} rows, ")) == (0, True)
         assert sql("SELECT count(*) FROM $", target).fetchall() == [(rows,)]
     series = sql("SELECT * FROM $ ORDER BY ts", tmp_path / "job_series.parquet").fetchnumpy()
     assert series["samples"].tolist() == [60.0] * 6
@@ -164,8 +184,8 @@ def test_a_folder_without_a_store_is_not_made_into_one(tmp_path) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_backup_that_is_not_whole_is_not_restored(kept, tmp_path) -> None:
-    answer(kept, "backup", str(tmp_path / "copy"))
+def test_a_backup_that_is_not_whole_is_not_restored(here, tmp_path) -> None:
+    assert here("backup", str(tmp_path / "copy"))[0] == 0
     damaged = max((tmp_path / "copy" / "raw" / "gpu").glob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     refused = run(tmp_path / "other", "store", "restore", str(tmp_path / "copy"))
