@@ -78,6 +78,23 @@ def overrides_of(text: str) -> dict[str, float]:
     return result
 
 
+async def changed_economy(source: query.Query, asked: query.Range, changed: dict[str, float]) -> Response:
+    """The economy with inputs changed.
+
+    Raises:
+        Refused: 422, an input is not known, or its value not allowed.
+    """
+    try:
+        return as_json(await asyncio.to_thread(source.economy, asked, changed))
+    except SettingError as error:
+        problem = FieldProblem(
+            field="overrides",
+            value=shorten(f"{error.name}={error.value}"),
+            allowed=shorten(error.allowed),
+        )
+        raise Refused(422, "invalid", str(error), fields=[problem]) from error
+
+
 def as_json(answer: object) -> Response:
     """An answer of the Query port as JSON."""
     return Response(msgspec.json.encode(answer), media_type="application/json")
@@ -118,16 +135,7 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
     @api.get("/economy", response_model=None, responses=answers(query.Economy, *refusals))
     async def economy(asked: Asked, overrides: Overrides = "") -> Response:
         """Own and rented GPU-hours: costs, the line between them, decisions, sensitivity, demand, gates."""
-        changed = overrides_of(overrides)
-        try:
-            return as_json(await asyncio.to_thread(source.economy, asked, changed))
-        except SettingError as error:
-            problem = FieldProblem(
-                field="overrides",
-                value=shorten(f"{error.name}={error.value}"),
-                allowed=shorten(error.allowed),
-            )
-            raise Refused(422, "invalid", str(error), fields=[problem]) from error
+        return await changed_economy(source, asked, overrides_of(overrides))
 
     @api.get("/alerts", response_model=None, responses=answers(query.Alerts, *refusals))
     async def alerts(asked: Asked) -> Response:

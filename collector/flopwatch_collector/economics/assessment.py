@@ -2,6 +2,7 @@
 
 import math
 from datetime import date
+from typing import Any
 
 from flopwatch.answers.economy import (
     CostTerm,
@@ -27,11 +28,7 @@ def assess(case: Case, seen: Observed, today: date) -> GroupEconomy:
     """The whole answer for a group."""
     cost, line = case.cost(), case.breakeven() if case.has_line else None
     verdict = verdict_of(line, seen.asked_ratio, seen.state_at)
-    even = case.breakeven(efficiency_ratio=1.0) if case.has_line else None
     prices = prices_of(case, today)
-    own_eflop, cloud_eflop = _eflops(case, line, cost, seen.utilisation)
-    used = seen.utilisation
-    own_now = None if used is None else cost.at(used)
     return GroupEconomy(
         name=case.name,
         kind=case.kind,
@@ -42,33 +39,52 @@ def assess(case: Case, seen: Observed, today: date) -> GroupEconomy:
         fixed_per_gpu_hour=cost.fixed_per_gpu_hour,
         variable_per_gpu_hour=cost.variable_per_gpu_hour,
         efficiency=efficiency_info(case),
-        cloud_price=None if line is None else line.cloud.price,
-        billed_per_used=None if line is None else line.cloud.billed_per_used,
-        commitment_ratio=None if line is None else line.cloud.commitment_ratio,
-        commitment_price=line.cloud.commitment_price if line and line.cloud.commitment_ratio else None,
-        u_star=None if line is None else line.u_star,
-        threshold=_finite(line),
-        u_star_at_equal_efficiency=None if even is None else even.u_star,
         verdict=verdict,
-        verdict_at_equal_efficiency=verdict_of(even, seen.asked_ratio, seen.state_at),
         decisions=decisions(case, seen.asked_ratio, seen.state_at),
-        utilisation_ratio=used,
-        own_per_gpu_hour=own_now,
-        cloud_per_gpu_hour=None if used is None or line is None else line.cloud_at(used),
-        own_per_used_hour=own_now / used if own_now is not None and used else None,
-        own_per_useful_eflop=own_eflop,
-        cloud_per_useful_eflop=cloud_eflop,
-        curve=() if line is None else _curve(line),
-        sensitivity=variations.sensitivity(case) if case.has_line else (),
-        table=variations.price_table(case) if case.has_line else None,
-        sizes=variations.sizes(case) if case.has_line else (),
-        least_gpus=variations.least_gpus(case, used) if case.has_line and used is not None else None,
+        utilisation_ratio=seen.utilisation,
         demand=demand_info(case, seen),
         gates=gates(case, seen, verdict),
         valid_days=seen.valid_days,
         enough_for_purchase=seen.enough_for_purchase,
         notes=notes_of(case, seen, prices),
+        **_of_line(case, line, seen),
+        **_of_use(case, line, cost, seen.utilisation),
     )
+
+
+def _of_line(case: Case, line: Breakeven | None, seen: Observed) -> dict[str, Any]:
+    """The cloud's side, the line, and what moves it; unknown without one."""
+    even = None if line is None else case.breakeven(efficiency_ratio=1.0)
+    cloud = None if line is None else line.cloud
+    used = seen.utilisation
+    return {
+        "cloud_price": None if cloud is None else cloud.price,
+        "billed_per_used": None if cloud is None else cloud.billed_per_used,
+        "commitment_ratio": None if cloud is None else cloud.commitment_ratio,
+        "commitment_price": cloud.commitment_price if cloud is not None and cloud.commitment_ratio else None,
+        "u_star": None if line is None else line.u_star,
+        "threshold": _finite(line),
+        "u_star_at_equal_efficiency": None if even is None else even.u_star,
+        "verdict_at_equal_efficiency": verdict_of(even, seen.asked_ratio, seen.state_at),
+        "curve": () if line is None else _curve(line),
+        "sensitivity": () if line is None else variations.sensitivity(case),
+        "table": None if line is None else variations.price_table(case),
+        "sizes": () if line is None else variations.sizes(case),
+        "least_gpus": None if line is None or used is None else variations.least_gpus(case, used),
+    }
+
+
+def _of_use(case: Case, line: Breakeven | None, cost: OwnCost, used: float | None) -> dict[str, Any]:
+    """Both costs at a utilisation; unknown without one."""
+    own_eflop, cloud_eflop = _eflops(case, line, cost, used)
+    own = None if used is None else cost.at(used)
+    return {
+        "own_per_gpu_hour": own,
+        "cloud_per_gpu_hour": None if used is None or line is None else line.cloud_at(used),
+        "own_per_used_hour": own / used if own is not None and used else None,
+        "own_per_useful_eflop": own_eflop,
+        "cloud_per_useful_eflop": cloud_eflop,
+    }
 
 
 def _terms(cost: OwnCost) -> tuple[CostTerm, ...]:

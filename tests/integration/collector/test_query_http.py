@@ -118,3 +118,15 @@ def test_the_plain_list_of_jobs_can_be_narrowed(client: Client) -> None:
     assert set(listed) == {"1", "2", "3"}
     assert listed["3"]["nodes"] == ["n2"]
     assert [job["scheduler_job_id"] for job in running] == ["2"]
+
+
+def test_inputs_of_the_economy_are_changed_by_name_and_refused_by_name(client: Client) -> None:
+    good = client.get("/api/v1/query/economy?overrides=own.capex_per_gpu%3D40000%2C%20own.life_years%3D4")
+    unknown = client.get("/api/v1/query/economy?overrides=own.colour%3D1")
+    broken = client.get("/api/v1/query/economy?overrides=own.pue")
+
+    assert (good.status, good.json()["configured"]) == (200, False)
+    assert (unknown.status, unknown.json()["fields"][0]["field"]) == (422, "overrides")
+    assert broken.json()["fields"][0] == {
+        "field": "overrides", "value": "own.pue", "allowed": "name=number, separated by commas"
+    }  # fmt: skip
