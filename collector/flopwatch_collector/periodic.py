@@ -16,12 +16,13 @@ from flopwatch_collector.alerting.engine import AlertEngine
 from flopwatch_collector.config import Settings
 from flopwatch_collector.duty import Duty, SoleDuty
 from flopwatch_collector.facts import Facts
-from flopwatch_collector.store.port import Store
+from flopwatch_collector.store.port import Store, Unavailable
 
 ACCOUNTING_SECONDS = 10.0
 RETENTION_SECONDS = 3_600.0
 PAGES_SECONDS = 5.0
 FLEET_SECONDS = 2.0
+AGAIN_SECONDS = 60.0
 DUTY, FLEET = "duty", "fleet"
 JOB_NAMES = ("accounting", "pages", "alerts", "retention")
 
@@ -61,6 +62,27 @@ class _Count:
     succeeded_seconds: float | None = None
 
 
+class SaidOnce(logging.Filter):
+    """Lets a failure to reach a database through once, without its traceback, until ``AGAIN_SECONDS`` are over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written."""
+        problem = record.exc_info[1] if record.exc_info else None
+        if not isinstance(problem, Unavailable):
+            return True
+        text, now = str(problem), time.monotonic()
+        if now - self._said.get(text, float("-inf")) < AGAIN_SECONDS:
+            return False
+        self._said = {known: said for known, said in self._said.items() if now - said < AGAIN_SECONDS}
+        self._said[text] = now
+        record.exc_info, record.msg, record.args = None, "periodic work waits: %s", (text,)
+        return True
+
+
 @dataclass(kw_only=True)
 class Periodic:
     """Runs accounting, pages, alert evaluation and retention, each alone and never twice at once.
@@ -95,10 +117,12 @@ class Periodic:
             executors={"default": ThreadPoolExecutor(len(self._counts))},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
+        self._said_once = SaidOnce()
         self._scheduler.add_listener(self._ran, EVENT_JOB_EXECUTED | EVENT_JOB_ERROR)
 
     def start(self) -> None:
         """Begin: accounting and alerts at once, retention after its first interval."""
+        logging.getLogger("apscheduler.executors.default").addFilter(self._said_once)
         at_once = datetime.datetime.now(datetime.timezone.utc)
         if self.duty.renew_seconds is None:
             self.engine.start()
@@ -119,6 +143,7 @@ class Periodic:
             self._scheduler.shutdown(wait=True)
         self.engine.stop()
         self.duty.resign()
+        logging.getLogger("apscheduler.executors.default").removeFilter(self._said_once)
 
     def ages(self) -> dict[str, float | None]:
         """Seconds since each job last succeeded, by name; None before it has."""

@@ -113,9 +113,7 @@ def work(asked: Asked, name: str, options: Mapping[str, Any]) -> Answer:
         desk.Refused: the collector did not do it.
     """
     if asked.settings.store == "clickhouse":
-        with ExitStack() as parts:
-            made = engines.clickhouse(asked.settings, asked.folder, time.time, parts)
-            return Work(made.store, made.control).do(name, options, asked.progress)
+        return _on_clickhouse(asked, name, options)
     if not (asked.folder / "format").is_file():
         raise FileNotFoundError(
             f"{asked.folder} holds no store; name the folder with --data-dir or the setting collector.data_dir"
@@ -130,6 +128,16 @@ def work(asked: Asked, name: str, options: Mapping[str, Any]) -> Answer:
         opened.callback(control.close)
         copy = _copy(control)
         return Work(store, control, copy).do(name, options, asked.progress)
+
+
+def _on_clickhouse(asked: Asked, name: str, options: Mapping[str, Any]) -> Answer:
+    """Here, or by the collector whose control state is a file in the folder."""
+    with ExitStack() as parts:
+        try:
+            made = engines.clickhouse(asked.settings, asked.folder, time.time, parts)
+        except StoreLocked:
+            return desk.ask(asked.folder, name, options, asked.progress)
+        return Work(made.store, made.control).do(name, options, asked.progress)
 
 
 def _copy(control: SqliteControl) -> Callable[[Path], None]:

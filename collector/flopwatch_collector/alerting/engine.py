@@ -65,10 +65,12 @@ class AlertEngine:
 
     def reload(self) -> None:
         """Take the alerts as they are kept: another collector may have evaluated them since."""
-        self._records = self._control.load(ALERT_KIND, AlertRecord)
-        self._history = self._control.load(HISTORY_KIND, AlertRecord)
+        records = self._control.load(ALERT_KIND, AlertRecord)
+        history = self._control.load(HISTORY_KIND, AlertRecord)
         self._install = self._control.load(INSTALL_KIND, Install).get("install")
-        self._generation += 1
+        if records != self._records or history != self._history:
+            self._records, self._history = records, history
+            self._generation += 1
 
     def start(self) -> None:
         """Begin to deliver, first what an earlier process left undelivered."""

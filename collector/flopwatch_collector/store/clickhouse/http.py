@@ -80,7 +80,10 @@ class Client:
             "distributed_product_mode": "global",
             **limits,
         }
-        return native.decode(self._send(sql.encode(), settings))
+        try:
+            return native.decode(self._send(sql.encode(), settings))
+        except Overloaded as busy:
+            raise Unavailable(f"ClickHouse at {self.where} has too much to do") from busy
 
     def run(self, sql: str, settings: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no answer; it must be one that may be run again."""

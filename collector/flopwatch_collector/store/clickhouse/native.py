@@ -100,7 +100,7 @@ class _Reader:
             shift += 7
 
     def text(self) -> str:
-        return self._bytes(self.varint()).decode()
+        return self._bytes(self.varint()).decode("utf-8", "surrogateescape")
 
     def column(self, type_: str, rows: int) -> Array:
         if not type_.startswith(_NULLABLE):

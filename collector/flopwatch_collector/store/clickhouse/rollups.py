@@ -11,7 +11,7 @@ from flopwatch_collector.store.clickhouse.arrivals import Arrivals
 from flopwatch_collector.store.clickhouse.http import Client, StatementFailed, literal
 from flopwatch_collector.store.clickhouse.questions import among, chosen, instant, within
 from flopwatch_collector.store.clickhouse.tables import INSTANT, REVISION, WINDOWS, Layout, name
-from flopwatch_collector.store.port import RollupKind, Unavailable
+from flopwatch_collector.store.port import Overloaded, RollupKind, Unavailable
 
 ORPHAN_REVISIONS = 100
 """Rows of a revision so far back that no window counts were never finished."""
@@ -45,7 +45,7 @@ class Rollups:
             revision = self._arrivals.next_number(REVISION)
             try:
                 self._insert(kind, table, named, revision)
-            except StatementFailed as problem:
+            except (StatementFailed, Overloaded) as problem:
                 raise Unavailable(f"{kind} windows cannot be written: {problem}") from problem
 
     def _insert(
