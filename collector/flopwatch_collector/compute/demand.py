@@ -51,7 +51,8 @@ class FreeTime:
 def waiting_of(events: Columns, nodes: Mapping[int, str]) -> dict[str, list[Waiting]]:
     """By cluster: what waited, from queue events; ``nodes`` has the cluster of every node that reports."""
     told: dict[tuple[str, str], list[tuple[int, int, int, int | None]]] = {}
-    for row in np.argsort(events["ts"], kind="stable"):
+    order = sorted(range(events["ts"].size), key=lambda row: (events["ts"][row], str(events["text"][row])))
+    for row in order:
         cluster = nodes.get(int(events["node"][row]))
         if str(events["kind"][row]) != QUEUE_EVENT or cluster is None:
             continue

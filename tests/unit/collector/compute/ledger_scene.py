@@ -137,6 +137,8 @@ class Scene:
     samples: Columns = field(default_factory=together)
     events: Columns = field(default_factory=lambda: events([]))
     work: dict[int, JobWork] = field(default_factory=dict)
+    queues: Columns = field(default_factory=dict)
+    idle_watts: dict[int, float] = field(default_factory=dict)
 
     def timeline(self, number: int = 1) -> JobTimeline:
         """The timeline of one job."""
@@ -161,6 +163,8 @@ class Scene:
             samples=self.samples,
             events=self.events,
             work=self.work,
+            queues=self.queues,
+            idle_watts=self.idle_watts,
         )
 
     def rows(self, start: float = 0.0, end: float | None = None) -> Columns:

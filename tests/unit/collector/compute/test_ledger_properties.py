@@ -1,5 +1,6 @@
 """Whatever is known, the ledger adds up; the order it came in does not matter; sums of sums are sums."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -55,7 +56,7 @@ PHASE = st.fixed_dictionaries(
         "end": st.one_of(TIME, st.just(float("nan"))),
         "job": st.integers(1, 2),
         "launch": st.integers(1, 4),
-        "kind": st.sampled_from(["data", "eval", "checkpoint", "generation", "startup"]),
+        "kind": st.sampled_from(["data", "eval", "checkpoint", "generation", "startup", "communication"]),
         "blocking": st.integers(0, 1),
     }
 )
@@ -79,8 +80,25 @@ EVENT = st.fixed_dictionaries(
         "ts": TIME,
         "node": st.integers(1, 2),
         "gpu": st.integers(0, 4),
-        "kind": st.sampled_from(["maintenance", "spare", "health", "drain"]),
+        "kind": st.sampled_from(["maintenance", "spare", "health", "drain", "stranded", "xid"]),
+        "code": st.sampled_from([79.0, 13.0, float("nan")]),
         "value": st.sampled_from(["begin", "end", "faulty", "ok"]),
+    }
+)
+QUEUE = st.fixed_dictionaries(
+    {
+        "ts": TIME,
+        "node": st.integers(1, 2),
+        "kind": st.just("queue"),
+        "value": st.sampled_from(["main", "low"]),
+        "text": st.builds(
+            lambda jobs, gpus, largest: json.dumps(
+                {"pending_jobs": jobs, "pending_gpus": gpus, "largest_request_gpus": largest}
+            ),
+            st.integers(0, 3),
+            st.integers(0, 9),
+            st.one_of(st.none(), st.integers(1, 9)),
+        ),
     }
 )
 GPUS = (
@@ -92,8 +110,23 @@ GPUS = (
 CAPACITY = 4_000_000 + 3_444_400 + 4_000_000
 
 
-def launched(number):
-    return launch(number, job=1 + number % 2, source_id=f"log{number % 2}", session=number // 2)
+def launched(number, ended):
+    end, reason = ended
+    return launch(
+        number,
+        job=1 + number % 2,
+        source_id=f"log{number % 2}",
+        session=number // 2,
+        end_seconds=end,
+        exit_reason=reason,
+    )
+
+
+ENDED = st.tuples(st.one_of(st.none(), TIME), st.sampled_from([None, "completed", "PREEMPTED", "exit 1"]))
+
+
+def queue_key(row):
+    return row["ts"], row["node"], row["value"]
 
 
 @st.composite
@@ -103,12 +136,14 @@ def scenes(draw):
         now=END,
         gpus=GPUS,
         jobs=(job(1, world_size=draw(st.sampled_from([None, 1, 2, 4]))), job(2), job(3)),
-        launches=tuple(launched(number) for number in range(1, 5)),
+        launches=tuple(launched(number, draw(ENDED)) for number in range(1, 5)),
         leases=tuple(draw(st.lists(LEASE, max_size=5, unique_by=lambda one: one.lease_id))),
         samples=table(SAMPLE_COLUMNS, [{**row, "node": 1 + row["gpu"] // 3} for row in samples.values()]),
         steps=steps(draw(st.lists(STEP, max_size=25))),
         phases=phases(draw(st.lists(PHASE, max_size=6))),
         events=events(draw(st.lists(EVENT, max_size=6))),
+        queues=events(waiting) if (waiting := draw(st.lists(QUEUE, max_size=4, unique_by=queue_key))) else {},
+        idle_watts=draw(st.sampled_from([{}, {1: 55.0, 3: 90.0}])),
     )
 
 
@@ -140,6 +175,7 @@ def test_the_order_in_which_things_are_told_does_not_matter(scene, seed):
         samples=mixed(scene.samples),
         steps=mixed(scene.steps),
         phases=mixed(scene.phases),
+        queues=mixed(scene.queues) if scene.queues else {},
         leases=scene.leases[::-1],
         gpus=scene.gpus[::-1],
         launches=scene.launches[::-1],
