@@ -321,7 +321,7 @@ class Engine:
         single = context.reading.grammar.covers == "one" and (context.advanced or 1) > 1
         if observed is not None and not (self._launch.pauses or single or context.reading.grammar.window):
             check.add(observed_seconds=observed, claimed_seconds=timed.seconds)
-        factor = check.settle(known_factors(self.book.facts))
+        factor = self._launch.settled(known_factors(self.book.facts))
         ratio = check.ratio()
         if factor is not None:
             text = f"step times are wrong by a factor of {factor:g} ({check.name}), by the time stamps; corrected"

@@ -92,6 +92,15 @@ class Launch:
         """Whether ``step`` is the last one printed: a resume from there loses none and repeats none."""
         return self.previous is not None and self.previous.step == step
 
+    def settled(self, factors: Mapping[str, float]) -> float | None:
+        """The factor by which printed times are wrong; once it is known, the times kept so far are right too."""
+        before, factor = self.check.factor, self.check.settle(factors)
+        if before is None and factor is not None:
+            right = [seconds * factor for seconds in self.steady_seconds]
+            self.steady_seconds.clear()
+            self.steady_seconds.extend(right)
+        return factor
+
     def note_bar(self, bar: Bar | None) -> None:
         """A row came with this drawing."""
         before = self.timed_bar or self.first_bar

@@ -110,8 +110,7 @@ def test_a_structured_record_that_is_a_step_is_not_taken_for_its_message() -> No
 
 def test_objects_beside_another_trainers_lines_are_not_counted_again() -> None:
     line = (
-        "iter {0}: loss 2.5, time 250.00ms, mfu 40.00%\n"
-         '{{"step": {0}00, "loss": 2.5, "step_time_s": 0.5}}\n'
+        'iter {0}: loss 2.5, time 250.00ms, mfu 40.00%\n{{"step": {0}00, "loss": 2.5, "step_time_s": 0.5}}\n'
     )
 
     assert times(parse_whole((line.format(1) + line.format(2)).encode())) == [

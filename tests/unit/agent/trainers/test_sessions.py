@@ -300,3 +300,11 @@ def test_a_row_of_step_zero_is_the_first_of_its_launch() -> None:
     ).steps
 
     assert [(row.step, row.steady) for row in rows] == [(0, False), (1, True), (2, True)]
+
+
+def test_rows_after_a_corrected_unit_are_as_steady_as_those_before() -> None:
+    parsed = parse_whole("".join(iteration(step, milliseconds=6.0) for step in range(1, 17)).encode())
+
+    assert [row.step_seconds for row in parsed.steps] == [pytest.approx(6.0)] * 16
+    assert [row.steady for row in parsed.steps] == [False] + [True] * 15
+    assert [finding.code for finding in parsed.findings] == ["unit_mismatch"]
