@@ -68,15 +68,19 @@ JOB_LAST_STEP_TIME = gauge("flopwatch_job_last_step_timestamp_seconds", "When th
 JOB_WASTE = gauge("flopwatch_job_waste_gpu_seconds", "GPU time the job wasted in the last 24 hours.", JOB)
 
 ALERT = gauge(
-    "flopwatch_alert_active", "1 while an alert is pending, firing or clearing, or its data are missing.",
+    "flopwatch_alert_active", "Alerts that are pending, firing or clearing, or whose data are missing.",
     ("alertname", "alertstate", "severity", "cluster", "job_id", "node"),
 )  # fmt: skip
+READ = gauge(
+    "flopwatch_fleet_readable",
+    "1 when fleet, jobs and alerts could be read for this scrape; 0 leaves them out.",
+)
 
 NOW: tuple[Metric, ...] = (
     NODES, GPUS, GPUS_REPORTING, BILLABLE, BILLABLE_UPPER, ALLOCATED, UNKNOWN, MEAN_30_DAYS, BREAKEVEN, VERDICT,
     FLEET_MFU, FLEET_MFU_COVERAGE, FLEET_MFU_TARGET, LEDGER, WASTE, WASTE_MONEY, JOB_INFO, JOB_STATE, JOB_GPUS,
     JOB_GPUS_OBSERVED, JOB_NODES, JOB_MFU, JOB_HARDWARE, JOB_WALL_MFU, JOB_TARGET, JOB_KERNEL, JOB_TENSOR,
-    JOB_TOKENS, JOB_LAST_STEP, JOB_LAST_STEP_TIME, JOB_WASTE, ALERT,
+    JOB_TOKENS, JOB_LAST_STEP, JOB_LAST_STEP_TIME, JOB_WASTE, ALERT, READ,
 )  # fmt: skip
 """What is true now."""
 

@@ -1,5 +1,6 @@
 """The same readings at the collector's ``/metrics``, for sites that scrape, and how remote write fares."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -10,6 +11,9 @@ from flopwatch.metrics import Metric
 from flopwatch.query import Query
 from flopwatch_collector.prometheus.fleet_readings import readings
 from flopwatch_collector.prometheus.remote_write import SenderStats
+from flopwatch_collector.store.port import TooSlow, Unavailable
+
+log = logging.getLogger(__name__)
 
 
 class FleetReadout:
@@ -23,9 +27,17 @@ class FleetReadout:
         return []
 
     def collect(self) -> Iterator[Family]:
-        """Every family that has a series now."""
+        """Every family that has a series now; while the store cannot be asked, only that this is so."""
+        try:
+            found = list(readings(self._query))
+        except (Unavailable, TooSlow) as error:
+            log.warning("fleet, jobs and alerts could not be read for a scrape: %s", error)
+            found = []
+            yield GaugeMetricFamily(table.READ.name, table.READ.help, value=0.0)
+        else:
+            yield GaugeMetricFamily(table.READ.name, table.READ.help, value=1.0)
         made: dict[str, GaugeMetricFamily] = {}
-        for reading in readings(self._query):
+        for reading in found:
             metric = reading.metric
             if metric.name not in made:
                 made[metric.name] = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)

@@ -1,5 +1,6 @@
 """What is true now of fleet, jobs and alerts, as readings: from the same answers as the pages."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from flopwatch import fleet_metrics as table
@@ -31,8 +32,8 @@ def _all(query: Query) -> Iterator[Known]:
     for row in query.jobs(asked).rows:
         if row.state != "ended":
             yield from _job(row)
-    for alert in query.alerts(asked).active:
-        yield from _alert(alert)
+    for labels, count in Counter(_alert(alert) for alert in query.alerts(asked).active).items():
+        yield table.ALERT, labels, count
 
 
 def _fleet(cluster: str, fleet: Fleet) -> Iterator[Known]:
@@ -77,6 +78,7 @@ def _job(row: JobRow) -> Iterator[Known]:
     yield table.JOB_WASTE, name, row.waste_gpu_milliseconds / 1000.0
 
 
-def _alert(row: AlertRow) -> Iterator[Known]:
+def _alert(row: AlertRow) -> tuple[str, ...]:
+    """The alert's labels here; several of one job may share them."""
     where = (row.labels.get("cluster", ""), row.labels.get("job_id", ""), row.labels.get("node", ""))
-    yield table.ALERT, (row.rule, row.state, row.severity, *where), 1.0
+    return (row.rule, row.state, row.severity, *where)

@@ -1,5 +1,6 @@
 """``CollectorQuery``: the answers of the Query port, made from the collector's parts."""
 
+import copy
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
@@ -61,6 +62,12 @@ class CollectorQuery:
         self._older_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._group_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
+
+    def aside(self) -> "CollectorQuery":
+        """The same answers, kept apart: what is asked here is not made anew as pages that are looked at are."""
+        other = copy.copy(self)
+        other._memo = Memo()  # noqa: SLF001 - its own
+        return other
 
     def status(self) -> Status:
         """The frame of every page."""

@@ -18,6 +18,7 @@ from flopwatch.query import Range
 from flopwatch.settings import SettingError
 from flopwatch_collector.config import RemoteWriteSettings
 from flopwatch_collector.prometheus.bridge import Bridge
+from flopwatch_collector.store.port import Unavailable
 
 STALE = 0x7FF0000000000002
 
@@ -110,7 +111,12 @@ def _same_windows(server: Server, site: Site, begin: float) -> None:
     """Every closed window once, at its end; together they are the ledger of the time."""
     edge = site.running.accounting.provisional_from_seconds
     assert edge is not None
-    found = server.samples("flopwatch_fleet_window_gpu_seconds", 7_200, site.now)
+
+    def newest_is_there(metric: str) -> list[tuple[dict[str, str], list[list[float]]]]:
+        series = server.samples(metric, 7_200, site.now)
+        return series if any(values[-1][0] == edge for _, values in series) else []
+
+    found = eventually(lambda: newest_is_there("flopwatch_fleet_window_gpu_seconds"))
     total: dict[str, float] = {}
     stamps: set[float] = set()
     for labels, values in found:
@@ -126,7 +132,7 @@ def _same_windows(server: Server, site: Site, begin: float) -> None:
     assert total == pytest.approx(
         {one.name: one.gpu_milliseconds / 1000 for one in ledger.classes if one.gpu_milliseconds}
     )
-    held = server.samples("flopwatch_job_window_gpu_seconds", 7_200, site.now)
+    held = eventually(lambda: newest_is_there("flopwatch_job_window_gpu_seconds"))
     assert [float(values[-1][1]) for _, values in held] == [8 * 300.0]
 
 
@@ -313,3 +319,23 @@ def test_an_address_that_cannot_be_used_stops_the_start_without_its_secrets(
 ) -> None:
     with pytest.raises(SettingError, match=r"remote_write\.prometheus\.url is 'http://host/…'"):
         open_site("http://user:pa55@host/write")
+
+
+def test_a_store_that_cannot_be_asked_costs_a_scrape_the_fleet_only(
+    receiver: Receiver, open_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = open_site(receiver.url)
+    site.train(300.0)
+    whole = site.running.metrics.text().decode()
+
+    def broken(*_: object, **__: object) -> None:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(type(site.running.exported), "fleet", broken)
+    rest = site.running.metrics.text().decode()
+
+    assert "flopwatch_fleet_readable 1.0" in whole
+    assert 'flopwatch_fleet_gpus{cluster="a"} 16.0' in whole
+    assert "flopwatch_fleet_readable 0.0" in rest
+    assert "flopwatch_fleet_gpus{" not in rest
+    assert "flopwatch_collector_store_commits_total" in rest
