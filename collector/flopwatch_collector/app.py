@@ -77,8 +77,6 @@ class Running:
     ingest: Ingest
     accounting: Accounting
     query: Query
-    exported: Query
-    """The same for what is scraped and written, which nobody looks at."""
     tokens: Tokens
     periodic: Periodic
     metrics: Metrics
@@ -179,8 +177,6 @@ def _open(
     if settings.collector.store == "clickhouse":
         opened = engines.clickhouse(settings.collector, folder, clock, parts)
         duties, fenced = duty.of(opened.control, opened.holder, settings.collector.lease_seconds)
-        if duties.renew_seconds is None:
-            parts.callback(Desk(folder, Work(opened.store, opened.control)).close)
         return _Kept(
             store=opened.store,
             control=opened.control,
@@ -237,7 +233,6 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         ingest=ingest,
         accounting=accounting,
         query=query,
-        exported=query.aside(),
         tokens=Tokens(kept.control, kept.clock),
         periodic=periodic,
         metrics=metrics,
@@ -248,7 +243,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
 def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool) -> None:
     """Fleet, jobs and alerts at ``/metrics``, and by remote write to whom the settings name."""
     sources = BridgeSources(
-        query=running.exported,
+        query=running.query,
         accounting=running.accounting,
         fleet=running.directory,
         control=kept.duty_control,
@@ -259,7 +254,7 @@ def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool)
     running.bridges = bridges(running.settings.remote_write, sources)
     for bridge in running.bridges:
         parts.callback(bridge.stop)
-    running.metrics.registry.register(FleetReadout(running.exported))
+    running.metrics.registry.register(FleetReadout(running.query))
     running.metrics.registry.register(
         RemoteWriteReadout(
             lambda: [(bridge.sender.name, bridge.sender.stats()) for bridge in running.bridges]

@@ -56,6 +56,8 @@ class CollectorSettings:
     """Per sender, with bursts of ten seconds' worth."""
     raw_days: float = 14.0
     rollup_days: float = 90.0
+    raw_bytes: float | None = None
+    """Most that closed raw hours may take; the oldest go first. None: as long as ``raw_days`` says."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
@@ -66,8 +68,9 @@ class CollectorSettings:
             raise SettingError(
                 "collector.tls_key", str(self.tls_key), "both tls_cert and tls_key, or neither"
             )
-        for name in ("max_body_bytes", "ingest_requests_per_second", "raw_days", "rollup_days"):
-            if getattr(self, name) <= 0:
+        for name in ("max_body_bytes", "ingest_requests_per_second", "raw_days", "rollup_days", "raw_bytes"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
                 raise SettingError(f"collector.{name}", getattr(self, name), "above 0")
         config_cluster.check(self)
 

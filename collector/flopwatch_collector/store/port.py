@@ -276,6 +276,8 @@ class StoreSettings:
 
     folder: Path
     raw_days: float = 14.0
+    raw_bytes: float | None = None
+    """Closed hours of raw rows beyond this go, oldest first, though they are younger; None: no such limit."""
     rollup_days: float = 90.0
     hourly_days: float = HOURLY_DAYS
     flush_seconds: float = 0.2

@@ -13,16 +13,29 @@ DAY_SECONDS = 86_400.0
 
 
 def expired_raw(ground: Ground, now: float, settings: StoreSettings) -> frozenset[RawFile]:
-    """Closed files all of whose rows are too old."""
+    """Closed files all of whose rows are too old, and the oldest hours beyond the most bytes that raw rows may take."""
     limit = microseconds(now - settings.raw_days * DAY_SECONDS)
-    files = ground.catalogue.peek().files
-    return frozenset(
-        file
-        for table, closed in files.items()
-        if table not in SUMMARIES
-        for file in closed
-        if file.end < limit
-    )
+    current = ground.catalogue.peek().files
+    files = [file for table, closed in current.items() if table not in SUMMARIES for file in closed]
+    old = frozenset(file for file in files if file.end < limit)
+    if settings.raw_bytes is None:
+        return old
+    return old | _beyond(settings.raw_bytes, [file for file in files if file not in old])
+
+
+def _beyond(most_bytes: float, files: Iterable[RawFile]) -> frozenset[RawFile]:
+    """Files of the hours that arrived first, until the rest is small enough."""
+    hours: dict[int, list[RawFile]] = {}
+    for file in files:
+        hours.setdefault(file.number, []).append(file)
+    sizes = {number: sum(file.path.stat().st_size for file in hour) for number, hour in hours.items()}
+    total, gone = sum(sizes.values()), set[RawFile]()
+    for number in sorted(hours):
+        if total <= most_bytes:
+            break
+        total -= sizes[number]
+        gone.update(hours[number])
+    return frozenset(gone)
 
 
 def drop_raw(ground: Ground, gone: frozenset[RawFile]) -> int:

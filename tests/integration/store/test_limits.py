@@ -146,6 +146,26 @@ def test_retention_frees_what_is_old_and_keeps_what_is_not(settings, clock) -> N
     store.close()
 
 
+def test_raw_hours_beyond_the_most_bytes_go_oldest_first(settings, clock) -> None:
+    store = EmbeddedStore(settings, clock)
+    for hour in range(5):
+        clock.now = NOON + hour * 3600.0
+        store.submit(batch(hour), rows(clock.now, 5000, seed=hour)).result(30)
+    store.settle()
+    sizes = {}
+    for path in (settings.folder / "raw").glob("*/0*.parquet"):
+        if path.parent.name not in ("latest", "open_phase"):
+            sizes[path.name[:9]] = sizes.get(path.name[:9], 0) + path.stat().st_size
+    store.close()
+    keeps_two = sizes["000000003"] + sizes["000000004"]
+    store = EmbeddedStore(replace(settings, raw_bytes=keeps_two), clock)
+    assert store.retain(clock.now) == sizes["000000001"] + sizes["000000002"]
+    assert sorted(set(store.gpu_samples(0, 1e10, ())["ts"])) == [NOON + hour * 3600.0 for hour in (2, 3, 4)]
+    assert store.retain(clock.now) == 0
+    assert len(store.latest_gpus()["gpu"]) == 5000
+    store.close()
+
+
 def test_readers_see_every_row_once_while_hours_are_closed(settings, clock) -> None:
     store = EmbeddedStore(settings, clock)
     wrong, over = [], threading.Event()
