@@ -30,7 +30,7 @@ def test_without_a_file_the_collector_listens_on_this_machine_only() -> None:
     [
         pytest.param(
             {"collector": {"prot": 1}},
-            "setting collector.prot is 1; allowed: one of data_dir, ",
+            "setting collector.prot is 1; allowed: one of clickhouse_ca_file, ",
             id="unknown setting",
         ),
         pytest.param(
