@@ -284,8 +284,10 @@ def below_breakeven(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
         time_seconds=facts.now,
         for_seconds=0.0,
         keep_seconds=0.0,
-        values={"mean": mean, "line": line},
-        summary=f"30-day utilisation {_percent(mean)} below the {_percent(line)} breakeven line",
+        values={"mean": mean, "line": None if verdict.never else line},
+        summary=f"30-day utilisation {_percent(mean)}: owning pays at no utilisation at these costs"
+        if verdict.never
+        else f"30-day utilisation {_percent(mean)} below the {_percent(line)} breakeven line",
         gap_seconds=_evaluation_gap(settings),
     )
 

@@ -29,6 +29,14 @@ def collector(query: ClusterQuery, requests: list[Request]) -> FastAPI:
             return Response('{"detail": "no such job"}', status_code=404, media_type="application/json")
         return Response(msgspec.json.encode(value), media_type="application/json")
 
+    @api.get("/api/v1/query/economy")
+    def economy(request: Request, overrides: str = "") -> Response:
+        requests.append(request)
+        message = '{"error": "invalid", "message": "setting costs.own.pue is -1.0; allowed: 1 or more"}'
+        if "=-" in overrides:
+            return Response(message, status_code=422, media_type="application/json")
+        return answer(query.economy(ASKED, {}))
+
     @api.get("/api/v1/query/{name}")
     def named(name: str, request: Request) -> Response:
         requests.append(request)
@@ -78,6 +86,15 @@ def test_the_question_and_the_token_are_sent(remote: HttpQuery, asked: list[Requ
 
     assert dict(asked[0].query_params) == {"seconds": "21600", "points": "300", "cluster": "train a"}
     assert asked[0].headers["authorization"] == "Bearer secret"
+
+
+def test_changed_inputs_are_sent_and_a_refused_one_is_named(remote: HttpQuery, asked: list[Request]) -> None:
+    answer = remote.economy(ASKED, {"own.pue": 1.25, "cloud.uplift_ratio": 0.1})
+
+    assert answer == ClusterQuery().economy(ASKED, {})
+    assert asked[0].query_params["overrides"] == "cloud.uplift_ratio=0.1,own.pue=1.25"
+    with pytest.raises(ValueError, match=r"costs\.own\.pue is -1\.0; allowed: 1 or more"):
+        remote.economy(ASKED, {"own.pue": -1.0})
 
 
 def test_a_job_that_is_not_there_is_none(remote: HttpQuery) -> None:
