@@ -35,6 +35,11 @@ class ClusterSettings(Protocol):
         ...
 
     @property
+    def raw_bytes(self) -> float | None:
+        """The embedded store's limit of size."""
+        ...
+
+    @property
     def control_url(self) -> str | None:
         """PostgreSQL's address."""
         ...
@@ -60,6 +65,8 @@ def check(settings: ClusterSettings) -> None:
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
         shown = None if settings.clickhouse_url is None else _without_user(parts)
         raise SettingError("collector.clickhouse_url", shown, CLICKHOUSE_URL)
+    if settings.raw_bytes is not None:
+        raise SettingError("collector.raw_bytes", settings.raw_bytes, 'unset with store = "clickhouse"')
     if not settings.clickhouse_database.strip():
         raise SettingError("collector.clickhouse_database", settings.clickhouse_database, "a name")
     if settings.clickhouse_ca_file is not None and not settings.clickhouse_ca_file.is_file():

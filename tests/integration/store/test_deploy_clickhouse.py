@@ -43,6 +43,7 @@ def test_the_nodes_settings_name_the_cluster_and_an_odd_number_of_keepers() -> N
         ({"control_url": "mysql://u:geheim@h/d"}, r"control_url is 'mysql://h/d'; allowed: .*postgresql://"),
         ({"lease_seconds": 0.5}, "1 to 600"),
         ({"clickhouse_database": " "}, "a name"),
+        ({"raw_bytes": 1e9}, "raw_bytes .* unset with store"),
         ({"store": "embedded"}, 'unset, unless store = "clickhouse"'),
     ],
 )
