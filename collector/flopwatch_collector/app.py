@@ -77,6 +77,8 @@ class Running:
     ingest: Ingest
     accounting: Accounting
     query: Query
+    exported: Query
+    """The same for what is scraped and written, which nobody looks at."""
     tokens: Tokens
     periodic: Periodic
     metrics: Metrics
@@ -177,6 +179,8 @@ def _open(
     if settings.collector.store == "clickhouse":
         opened = engines.clickhouse(settings.collector, folder, clock, parts)
         duties, fenced = duty.of(opened.control, opened.holder, settings.collector.lease_seconds)
+        if duties.renew_seconds is None:
+            parts.callback(Desk(folder, Work(opened.store, opened.control)).close)
         return _Kept(
             store=opened.store,
             control=opened.control,
@@ -233,6 +237,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         ingest=ingest,
         accounting=accounting,
         query=query,
+        exported=query.aside(),
         tokens=Tokens(kept.control, kept.clock),
         periodic=periodic,
         metrics=metrics,
@@ -243,7 +248,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
 def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool) -> None:
     """Fleet, jobs and alerts at ``/metrics``, and by remote write to whom the settings name."""
     sources = BridgeSources(
-        query=running.query,
+        query=running.exported,
         accounting=running.accounting,
         fleet=running.directory,
         control=kept.duty_control,
@@ -254,7 +259,7 @@ def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool)
     running.bridges = bridges(running.settings.remote_write, sources)
     for bridge in running.bridges:
         parts.callback(bridge.stop)
-    running.metrics.registry.register(FleetReadout(running.query))
+    running.metrics.registry.register(FleetReadout(running.exported))
     running.metrics.registry.register(
         RemoteWriteReadout(
             lambda: [(bridge.sender.name, bridge.sender.stats()) for bridge in running.bridges]
