@@ -45,8 +45,13 @@ class Identity:
         """The headers to send. Files are read each time, so that a rotated secret is taken up.
 
         Raises:
-            SettingError: a file cannot be read or is empty, or both ways are given.
+            SettingError: a file cannot be read or is empty, both ways are given, or a header is no line of text.
         """
+        for name, value in self.headers.items():
+            if not (
+                isinstance(value, str) and (name + value).isascii() and (name + value).isprintable() and name
+            ):
+                raise SettingError(f"{setting}headers.{name}", "(not shown)", "one line of ASCII text")
         if self.token_file is not None and self.username is not None:
             raise SettingError(f"{setting}username", self.username, "absent when token_file is given")
         if (self.username is None) != (self.password_file is None):
@@ -177,8 +182,8 @@ def line_of(path: Path, setting: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise SettingError(setting, str(path), f"a readable file ({reason})") from error
-    if not text or any(ord(character) < 32 for character in text):
-        raise SettingError(setting, str(path), "a file of one line of text")
+    if not text or not text.isascii() or not text.isprintable():
+        raise SettingError(setting, str(path), "a file of one line of ASCII text")
     return text
 
 

@@ -133,6 +133,9 @@ class Sender:
             answer = self.endpoint.post("", request.body, HEADERS)
         except (Unreachable, SettingError) as error:
             return self._failed(str(error), 0.0)
+        except Exception as error:
+            log.exception("remote write to %s: an attempt failed in a way that was not foreseen", self.name)
+            return self._failed(type(error).__name__, 0.0)
         if 200 <= answer.status < 300:
             self._settle(request, taken=True)
             return None

@@ -7,6 +7,7 @@ GPU idles. node-c: one A100 of Slurm job 4711 and a GPU with MIG. An old exporte
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -195,3 +196,23 @@ def test_a_server_that_is_gone_is_said_with_its_address() -> None:
 
     with pytest.raises(PrometheusUnavailable, match=r"http://127\.0\.0\.1:\d+: Connection refused"):
         PrometheusQuery(client).status()
+
+
+def test_an_exporter_s_own_pod_is_not_taken_for_the_job_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prometheus puts the target's labels on every series, and renames the exporter's to ``exported_…``."""
+    monkeypatch.setattr("flopwatch_collector.prometheus.site.MOMENT_SECONDS", 0.5)
+    exporter = Exporter(lambda: exporters.kubernetes_node("node-a", "train-0", range(3)))
+    own = {"pod": "nvidia-dcgm-exporter-x7x2z", "namespace": "gpu-operator", "cluster": "berlin"}
+    scrape = {"job_name": "dcgm", "static_configs": [{"targets": [exporter.target], "labels": own}]}
+    with servers.running("prometheus", tmp_path, more={"scrape_configs": [scrape]}) as server:
+        eventually(lambda: len(server.query("count_over_time(DCGM_FI_DEV_GPU_TEMP[1m]) > 2")) == 3)
+        query = PrometheusQuery(PromClient(Endpoint(setting="p", url=server.url)))
+        (row,) = query.jobs(Range(seconds=60.0, cluster="berlin")).rows
+        job = query.job(row.job_id, Range(seconds=60.0))
+    exporter.stop()
+
+    assert (row.job_id, row.cluster, row.gpus) == ("berlin:nlp.train-0", "berlin", 2)
+    assert job is not None
+    assert [(node.node, node.gpus) for node in job.nodes] == [("node-a", 2)]

@@ -1,6 +1,7 @@
 """A real collector writes to real receivers; what they answer is what the API answers."""
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -339,3 +340,18 @@ def test_a_store_that_cannot_be_asked_costs_a_scrape_the_fleet_only(
     assert "flopwatch_fleet_readable 0.0" in rest
     assert "flopwatch_fleet_gpus{" not in rest
     assert "flopwatch_collector_store_commits_total" in rest
+
+
+def test_a_running_collector_writes_by_itself_and_ends_with_it(
+    receiver: Receiver, open_site: Callable[..., Site]
+) -> None:
+    site = open_site(receiver.url, interval_seconds=5.0)
+    site.train(300.0)
+    bridge = site.running.bridges[0]
+
+    bridge.start()
+    eventually(lambda: receiver.samples(200))
+    site.close()
+
+    assert {each.time_milliseconds / 1000 for each in receiver.samples(200)} == {site.now}
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("remote-write")]

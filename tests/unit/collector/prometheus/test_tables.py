@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from flopwatch import fleet_metrics, metrics
 from flopwatch.settings import SettingError
 from flopwatch_collector import config
 from flopwatch_collector.prometheus.dialect import NAMES, SIGNALS
+from flopwatch_collector.prometheus.endpoint import Endpoint, Identity
 
 ROOT = Path(__file__).parents[4]
 TEXT = (ROOT / "docs" / "prometheus.md").read_text(encoding="utf-8")
@@ -64,12 +66,19 @@ def test_receivers_are_read_from_their_tables() -> None:
     [
         ({"url": "http://a/w"}, r"remote_write is .*allowed: an array of tables"),
         ([{"url": "http://a/w", "intervall": 3}], r"remote_write\.intervall .*allowed: one of .*interval_seconds"),
-        ([{"url": "http://a/w", "headers": {"X-Scope-OrgID": "a\nb"}}], r"headers\.X-Scope-OrgID is '\(not shown\)'"),
     ],
 )  # fmt: skip
 def test_wrong_tables_are_named(table: object, words: str) -> None:
     with pytest.raises(SettingError, match=words):
         config.read({"remote_write": table}, {})
+
+
+@pytest.mark.parametrize(
+    "headers", [{"X-Scope-OrgID": "a\nb"}, {"X-Scope-OrgID": "ü"}, {"X-Scope-OrgID": 3}, {"": "a"}]
+)
+def test_a_header_that_cannot_be_sent_is_named_and_not_shown(headers: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=r"setting remote_write\.a\.headers\..* is '\(not shown\)'"):
+        Endpoint(setting="remote_write.a.", url="http://a/w", identity=Identity(headers=headers))
 
 
 def test_every_setting_of_a_receiver_and_of_the_dashboard_s_prometheus_is_documented() -> None:
