@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import ssl
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,12 +55,23 @@ def clickhouse(
         database=settings.clickhouse_database, cluster=settings.clickhouse_cluster, raw_days=days[0]
     )
     made = ClickHouseSettings(layout=layout, raw_days=days[0], rollup_days=days[1])
-    client = Client(address(settings))
+    client = _client(settings)
     parts.callback(client.close)
     record = Arrivals(database, holder)
     store = ClickHouseStore(made, client, record, clock)
     parts.callback(store.close)
     return Opened(store=store, client=client, arrivals=record, control=control, holder=holder)
+
+
+def _client(settings: CollectorSettings) -> Client:
+    try:
+        return Client(address(settings))
+    except ssl.SSLError as error:
+        raise SettingError(
+            "collector.clickhouse_ca_file",
+            str(settings.clickhouse_ca_file),
+            f"certificates as PEM ({error.reason})",
+        ) from error
 
 
 def control_of(settings: CollectorSettings, folder: Path, parts: contextlib.ExitStack) -> Control:

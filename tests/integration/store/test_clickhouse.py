@@ -1,6 +1,10 @@
 """The store on ClickHouse: its answers, and what becomes of batches when anything fails on their way."""
 
+import shutil
+import ssl
+import subprocess
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -265,6 +269,49 @@ def test_the_password_is_sent_and_never_told(tmp_path, settings, clock) -> None:
         clickhouse.store(server.url, settings, clock, user="fw", password="geheim").close()
     finally:
         server.stop()
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """An HTTPS server with a certificate of its own: (address, certificate)."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+         key, "-out", certificate, "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_port}", certificate
+        server.shutdown()
+
+
+def test_the_servers_certificate_is_checked(guarded) -> None:
+    url, certificate = guarded
+    trusting = Client(Address(url=url, ca_file=certificate))
+    assert trusting.ask("SELECT 1") == {}
+    trusting.close()
+    other = Client(Address(url=url), pause=lambda seconds: None)
+    with pytest.raises(Unavailable, match="certificate verify failed"):
+        other.ask("SELECT 1")
+    other.close()
 
 
 def test_a_server_that_is_not_there_is_named(settings, clock) -> None:

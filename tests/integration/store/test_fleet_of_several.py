@@ -6,6 +6,7 @@ import pytest
 from tests.integration.collector.batches import NOW, batch, device
 
 from flopwatch.wire import GpuSample, JobSighting
+from flopwatch_collector.bookkeeping.late import SharedLateHours
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.model import DeclaredFact
 from flopwatch_collector.store.control_postgres import PostgresControl
@@ -106,6 +107,19 @@ def test_numbers_of_a_turn_that_failed_are_forgotten(pair) -> None:
     first.take(batch("n3"))
     second.directory.learn()
     assert first.nodes() == second.nodes() == {"n2": 1, "n3": 2}
+
+
+def test_hours_that_one_marks_as_wrong_another_computes(pair) -> None:
+    first, second = (SharedLateHours(each.control) for each in pair)
+    first.mark([7, 8])
+    taken = second.marks()
+    assert list(taken) == [8, 7]
+    first.mark([7])  # while it is being computed
+    second.done(taken)
+    assert list(first.marks()) == list(second.marks()) == [7]
+    second.done(second.marks())
+    assert first.marks() == {}
+    assert first.any() is False
 
 
 def test_what_is_declared_at_one_collector_counts_at_the_other(pair) -> None:
