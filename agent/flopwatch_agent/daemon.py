@@ -275,6 +275,7 @@ class Daemon:
             processes=self._gpu.processes,
             devices=lambda: self._inventory.gpus,
             lists_processes=lambda: self._gpu.lists_processes,
+            has_listed=self._gpu.has_listed,
             interval_seconds=self._settings.interval_seconds,
         )
         jobs = JobsSource(procfs, boot)

@@ -25,6 +25,8 @@ TICK_SECONDS = (0.1, 1.0)
 OBSERVE_SECONDS = (0.5, 5.0)
 """Shortest and longest time between two looks at processes, when NVML lists no other ones; else five intervals."""
 SCAN_SECONDS = 5.0
+FIRST_SECONDS = 5.0
+"""How long the first look at processes waits for a GPU that does not answer."""
 MAX_PENDING_STEPS = 50_000
 
 
@@ -36,6 +38,8 @@ class GpuView:
     devices: Callable[[], tuple[GpuDevice, ...]]
     lists_processes: Callable[[], bool]
     """Whether NVML tells processes, or is still being opened."""
+    has_listed: Callable[[], bool]
+    """Whether every GPU told its processes once."""
     interval_seconds: float
 
 
@@ -87,6 +91,8 @@ class JobWatch:
         self._scanned: frozenset[int] = frozenset()
         self._told: set[tuple[str, str, str]] = set()
         self._observe_at = self._scan_at = 0.0
+        self._began: float | None = None
+        self._ready = False
         self._listed: dict[str, tuple[int, ...] | None] = {}
         self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds / 2)
         self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
@@ -152,12 +158,13 @@ class JobWatch:
             self._stop.wait(self._tick_seconds)
 
     def _look(self, now: float, moment: float) -> None:
-        messages = self._sdk.take() if self._sdk is not None else []
+        ready = self._is_ready(moment)
+        messages = self._sdk.take() if self._sdk is not None and ready else []
         known = [item for item in messages if self._jobs.ref_of(item.pid) is not None]
         strange = [item for item in messages if self._jobs.ref_of(item.pid) is None]
         strangers = {item.pid for item in strange} - self._peers
         listed = self._gpus.processes()
-        observed = bool(strangers) or moment >= self._observe_at or listed != self._listed
+        observed = ready and (bool(strangers) or moment >= self._observe_at or listed != self._listed)
         # The last words of a process that has ended by now are still its job's.
         parts = [self._steps.hear(self._attributed(known))]
         ended: tuple[JobSighting, ...] = ()
@@ -170,6 +177,12 @@ class JobWatch:
         readings = joined(parts)
         if observed or messages or readings != NOTHING:
             self._publish(readings, ended)
+
+    def _is_ready(self, moment: float) -> bool:
+        """Whether the first look at processes need not wait any more."""
+        self._began = moment if self._began is None else self._began
+        self._ready = self._ready or self._gpus.has_listed() or moment - self._began > FIRST_SECONDS
+        return self._ready
 
     def _observe(self, now: float, moment: float, parts: list[Readings]) -> tuple[JobSighting, ...]:
         if not self._gpus.lists_processes() and moment >= self._scan_at:

@@ -173,6 +173,10 @@ class GpuSource:
             result.update(dict.fromkeys(worker.processes, None) if stuck else worker.processes)
         return result
 
+    def has_listed(self) -> bool:
+        """Whether every GPU told its processes once; a look before that could take two jobs for one."""
+        return self._reason != OPENING and all(worker.processes for worker in list(self._workers))
+
     def inventory(self) -> Inventory:
         """Every GPU that was ever seen, with its state now."""
         moment = time.monotonic()

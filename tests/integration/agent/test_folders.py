@@ -28,6 +28,8 @@ SLURM_STEP = "0::/system.slice/slurmstepd.scope/job_128/step_0/user/task_0\n"
 
 def as_slurm_sees_it(folder: Path, process: "subprocess.Popen[bytes]", name: str = "proc") -> Path:
     """A process table with this one process, in a step of Slurm job 128."""
+    while not Path(f"/proc/{process.pid}/environ").read_bytes():
+        time.sleep(0.01)  # for a moment after its start the kernel shows none
     proc = folder / name
     own = proc / str(process.pid)
     own.mkdir(parents=True)
