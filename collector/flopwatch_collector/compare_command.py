@@ -56,7 +56,11 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flopwatch compare", description=__doc__)
     add = parser.add_argument
-    add("own", metavar="OWN_JOB", help="the run on own GPUs: its id, its id at the scheduler, or its name")
+    add(
+        "own",
+        metavar="OWN_JOB",
+        help="the run on own GPUs: its id, its id at the scheduler, its name, or FILE[#RUN] of a recording",
+    )
     add("other", metavar="OTHER_JOB", help="the run that it is set beside")
     add(
         "--collector",
@@ -109,17 +113,43 @@ def _prices(options: argparse.Namespace) -> tuple[tuple[float | None, float | No
 
 
 def _sides(options: argparse.Namespace, prices: tuple[float | None, float | None]) -> tuple[Side, Side]:
-    first = address_from(options.collector, options.token_file, os.environ)
-    second = first
-    if options.other_collector is not None:
-        second = address_from(options.other_collector, options.token_file, os.environ)
-    one, other = _side(first, options.own, prices[0]), _side(second, options.other, prices[1])
-    if first == second and one.job_id == other.job_id:
+    elsewhere = options.collector if options.other_collector is None else options.other_collector
+    one = _side(options, options.collector, options.own, prices[0])
+    other = _side(options, elsewhere, options.other, prices[1])
+    same_source = _source(options.collector, options.own) == _source(elsewhere, options.other)
+    if same_source and one.job_id == other.job_id:
         raise WrongUse(f"both runs are {one.job_id}; allowed: two different ones")
     return one, other
 
 
-def _side(address: Address, asked: str, price: float | None) -> Side:
+def _side(options: argparse.Namespace, url: str | None, asked: str, price: float | None) -> Side:
+    """A run of a recording where one is named, else of a collector."""
+    file, _, run = asked.partition("#")
+    if Path(file).exists():
+        return _recorded(Path(file), run or None, price)
+    return _known(address_from(url, options.token_file, os.environ), asked, price)
+
+
+def _source(url: str | None, asked: str) -> Path | str | None:
+    """Where a run is looked up: the recording's path, else the collector's address."""
+    file = Path(asked.partition("#")[0])
+    return file.resolve() if file.exists() else url
+
+
+def _recorded(file: Path, run: str | None, price: float | None) -> Side:
+    # A node's install compares what collectors know, and has no store to replay into.
+    from flopwatch_collector.recorded_run import NoSuchRun, recorded_run  # noqa: PLC0415
+
+    try:
+        job, facts = recorded_run(file, run)
+    except NoSuchRun as error:
+        raise WrongUse(str(error)) from error
+    except OSError as error:
+        raise WrongUse(f"{file} cannot be read: {error.strerror or error}") from error
+    return side_of(job, facts, price)
+
+
+def _known(address: Address, asked: str, price: float | None) -> Side:
     name = quote(job_id(address, asked), safe="")
     job = ask(address, "GET", f"/api/v1/query/jobs/{name}?seconds={RANGE_SECONDS}&points={POINTS}")
     facts = ask(address, "GET", f"/api/v1/jobs/{name}/facts")

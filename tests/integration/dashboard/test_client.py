@@ -20,6 +20,18 @@ from flopwatch_dashboard.standalone import application
 ASKED = Range(seconds=21_600.0, cluster="train a", points=300)
 
 
+def economy_route(api: FastAPI, query: ClusterQuery, requests: list[Request]) -> None:
+    """The Breakeven page's answer; a negative input is refused."""
+
+    @api.get("/api/v1/query/economy")
+    def economy(request: Request, overrides: str = "") -> Response:
+        requests.append(request)
+        message = '{"error": "invalid", "message": "setting costs.own.pue is -1.0; allowed: 1 or more"}'
+        if "=-" in overrides:
+            return Response(message, status_code=422, media_type="application/json")
+        return Response(msgspec.json.encode(query.economy(ASKED, {})), media_type="application/json")
+
+
 def collector(query: ClusterQuery, requests: list[Request]) -> FastAPI:
     """The collector's query routes over the cluster, as its contract describes them."""
     api = FastAPI(openapi_url=None)
@@ -29,13 +41,7 @@ def collector(query: ClusterQuery, requests: list[Request]) -> FastAPI:
             return Response('{"detail": "no such job"}', status_code=404, media_type="application/json")
         return Response(msgspec.json.encode(value), media_type="application/json")
 
-    @api.get("/api/v1/query/economy")
-    def economy(request: Request, overrides: str = "") -> Response:
-        requests.append(request)
-        message = '{"error": "invalid", "message": "setting costs.own.pue is -1.0; allowed: 1 or more"}'
-        if "=-" in overrides:
-            return Response(message, status_code=422, media_type="application/json")
-        return answer(query.economy(ASKED, {}))
+    economy_route(api, query, requests)
 
     @api.get("/api/v1/query/{name}")
     def named(name: str, request: Request) -> Response:
