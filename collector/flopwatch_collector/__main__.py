@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import errno
+import gc
 import ipaddress
 import logging
 import os
@@ -11,7 +12,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import uvicorn
@@ -24,6 +25,7 @@ from flopwatch_collector.store.port import StoreLocked, Unavailable
 
 GRACE_SECONDS = 10
 KEEP_ALIVE_SECONDS = 75
+GARBAGE_ALLOCATIONS, GARBAGE_ROUNDS = 50_000, 20
 
 log = logging.getLogger("flopwatch_collector")
 
@@ -136,12 +138,31 @@ def run(application: object, settings: config.CollectorSettings, listener: socke
     # uvicorn raises the signal again after its shutdown: with a handler in place that is an ordinary end.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        server.run(sockets=[listener])
+        with seldom_collected():
+            server.run(sockets=[listener])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     if not server.started:
         raise CannotStart("the application did not start; the log above says why")
+
+
+@contextlib.contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Search for cycles less often, and not in what was there at the start.
+
+    Batches are many short-lived values without cycles. With Python's own thresholds the search stopped every
+    thread for a tenth of a second every few seconds, and was a fifth of all CPU with 10,000 GPUs.
+    """
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_ALLOCATIONS, before[1], GARBAGE_ROUNDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def listening(settings: config.CollectorSettings) -> socket.socket:
