@@ -156,6 +156,7 @@ def test_the_duty_moves_when_its_holder_is_killed_and_nothing_is_sent_twice_or_l
     feed.until(lambda: receiver.got, "the silent node's alert arrives", "steady")
     for port in collectors:
         feed.until(lambda port=port: firing(port) == ["quiet"], "both show it", "steady")
+        assert get_json(f"http://127.0.0.1:{port}/api/v1/query/fleet")["status"]["clusters"]
     on_duty = until(lambda: holder(control, collectors), 10, "one collector is on duty")
     collectors.pop(on_duty).kill()
     (left,) = collectors
@@ -168,3 +169,4 @@ def test_the_duty_moves_when_its_holder_is_killed_and_nothing_is_sent_twice_or_l
     feed.until(lambda: len(receiver.got) > 1, "the resolution arrives", "steady", "quiet")
     assert [message["status"] for message in receiver.got] == ["firing", "resolved"]
     assert [message["alerts"][0]["labels"]["node"] for message in receiver.got] == ["quiet", "quiet"]
+    assert [each.name for each in processes.started if "Traceback" in each.output()] == []

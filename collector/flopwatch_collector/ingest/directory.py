@@ -90,7 +90,8 @@ class Directory:
         self._state: FleetState | None = None
         self._control = control
         self._turns = turns(control)
-        self._read()
+        with self._turns.taken():
+            self._read()
         self._declared = DeclaredFacts(
             control.load(declared.KIND, DeclaredJob),
             lambda jobs: control.save(declared.KIND, jobs),

@@ -29,6 +29,7 @@ _DELETE = """UPDATE flopwatch_document SET body = NULL, change = nextval('flopwa
 WHERE kind = ? AND key = ? AND body IS NOT NULL"""
 _FORGET = f"""DELETE FROM flopwatch_document
 WHERE body IS NULL AND changed_at < now() - interval '{FORGOTTEN_DAYS} days'"""
+_NEWEST = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM flopwatch_change"
 _TAKE = """INSERT INTO flopwatch_lease AS held VALUES (?, ?, clock_timestamp() + ? * interval '1 second', 1)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
   term = held.term + (CASE WHEN held.holder = excluded.holder THEN 0 ELSE 1 END)
@@ -153,7 +154,7 @@ class PostgresControl:
     def newest_change(self) -> int:
         """The number of the newest change; within :meth:`exclusive` nobody makes another."""
         with self._database.reading() as statements:
-            return int(statements.ask("SELECT last_value FROM flopwatch_change")[0][0])
+            return int(statements.ask(_NEWEST)[0][0])
 
     def close(self) -> None:
         """Let the database go."""

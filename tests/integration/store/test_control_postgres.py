@@ -84,8 +84,9 @@ def test_a_document_is_replaced_only_if_it_is_the_expected_one(control, other) -
 
 
 def test_changes_are_what_others_saved_and_deleted_since(control, other) -> None:
+    nothing = other.newest_change()
     control.save_all({"note": {"a": Note("one"), "b": Note("two")}, "unasked": {"c": Note("x")}})
-    first = other.changes({"note": Note}, 0)
+    first = other.changes({"note": Note}, nothing)
     assert first.saved == {"note": {"a": Note("one"), "b": Note("two")}}
     assert first.deleted == {}
     assert other.changes({"note": Note}, first.number).saved == {}
