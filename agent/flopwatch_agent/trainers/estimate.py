@@ -224,6 +224,10 @@ def _bar_counter(context: Context) -> float | None:
     )
 
 
+def _micro_sum(context: Context) -> float | None:
+    return context.reading.get("micro_seconds")
+
+
 ESTIMATORS: dict[str, tuple[Callable[[Context], float | None], StepBasis]] = {
     "printed": (_printed, "printed"),
     "interval": (_interval, "printed"),
@@ -236,6 +240,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Context], float | None], StepBasis]] = {
     "rate": (_rate, "derived_rate"),
     "timestamps": (_timestamps, "derived_timestamps"),
     "bar": (_bar, "derived_bar_elapsed"),
+    "micro_sum": (_micro_sum, "sum_of_micro_steps"),
     "bar_counter": (_bar_counter, "derived_bar_elapsed"),
 }
 

@@ -76,6 +76,8 @@ class Grammar:
     relatives: tuple[tuple[str, str], ...] = ()
     """Text that only one relative prints, and the relative's name."""
     kind: Literal["unknown", "rl"] = "unknown"
+    micro: bool = False
+    """Its lines are of micro batches, not of optimizer steps."""
     reported: bool = False
     """The training script itself reports: what the trainer prints beside it is the same steps."""
     no_time: str | None = None

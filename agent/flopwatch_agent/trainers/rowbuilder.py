@@ -110,6 +110,8 @@ def build_row(
 def _extras(context: Context) -> dict[str, float]:
     reading = context.reading
     found = {name: reading.values[name] for name in _EXTRAS if name in reading.values}
+    if "micro_count" in reading.values:
+        found["micro_steps"] = reading.values["micro_count"]
     trained = context.grown_per_step("trained_tokens_total", over_sessions=True)
     if trained is not None:
         found["trainable_tokens"] = trained

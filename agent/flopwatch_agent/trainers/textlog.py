@@ -15,6 +15,7 @@ from flopwatch_agent.trainers.history import History
 from flopwatch_agent.trainers.lanes import Lane
 from flopwatch_agent.trainers.lines import CONTAINER_LINE, line_bounds, lines_at
 from flopwatch_agent.trainers.marks import read_mark
+from flopwatch_agent.trainers.micro import MicroSteps
 from flopwatch_agent.trainers.prefilter import (
     EVERYTHING,
     PROOFS,
@@ -51,6 +52,7 @@ class TextLog:
         self._user_literals = tuple(form.literal.encode() for form in user_formats)
         self._bars = BarSampler()
         self._echoes = Echoes()
+        self._micro = MicroSteps()
         self._json = JsonLines(engine)
         self._spoke_json = False
         self._arrived: float | None = None
@@ -199,7 +201,9 @@ class TextLog:
                     self._grammars.insert(0, self._grammars.pop(place))
                 for hit in hits:
                     name = family_of(grammar, hit.text)
-                    self._engine.offer(grammar, hit.values, family=name, origin=origin)
+                    values = self._micro.values_of(hit) if grammar.micro else hit.values
+                    if values is not None:
+                        self._engine.offer(grammar, values, family=name, origin=origin)
                 return True
         return False
 

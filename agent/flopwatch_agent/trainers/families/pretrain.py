@@ -152,7 +152,9 @@ LITGPT = Grammar(
     anchor=anchor(r"\biter (?P<micro_steps>\d+) step (?P<step>\d+)(?: \| loss train:|: loss) (?P<loss>NUM)"),
     needs=("micro_iteration_time_s",),
     fields=(number_field("micro_iteration_time_s", r"iter time: ", " ?ms", 1e-3),),
-    order=(),
+    order=("micro_sum",),
+    covers="one",
+    micro=True,
     no_time="LitGPT times one micro batch only: follow the file live, or use the CSV logger or StepReporter",
 )
 

@@ -308,3 +308,35 @@ def test_rows_after_a_corrected_unit_are_as_steady_as_those_before() -> None:
     assert [row.step_seconds for row in parsed.steps] == [pytest.approx(6.0)] * 16
     assert [row.steady for row in parsed.steps] == [False] + [True] * 15
     assert [finding.code for finding in parsed.findings] == ["unit_mismatch"]
+
+
+def micro(number: int, step: int, *, flag: str = "") -> str:
+    loss = f"loss train: 2.{number:03}, val: n/a"
+    return f"Epoch 1 | iter {number} step {step} | {loss} | iter time: {100 + number}.00 ms{flag}\n"
+
+
+def test_micro_batches_that_are_all_printed_add_up_to_steps() -> None:
+    log = "".join(micro(n, n // 4, flag=" (step)" if n % 4 == 0 else "") for n in range(1, 13))
+    rows = parse_whole(log.encode()).steps
+
+    assert [(row.step, row.basis) for row in rows] == [(n, "sum_of_micro_steps") for n in (1, 2, 3)]
+    assert [row.step_seconds for row in rows] == [pytest.approx(value) for value in (0.410, 0.426, 0.442)]
+    assert [row.extras["micro_steps"] for row in rows] == [4, 4, 4]
+
+
+def test_micro_batches_of_which_some_are_missing_give_no_time() -> None:
+    log = "".join(micro(n, n // 4, flag=" (step)" if n % 4 == 0 else "") for n in range(1, 13) if n != 6)
+    rows = parse_whole(log.encode()).steps
+
+    assert [(row.step, row.step_seconds is None) for row in rows] == [(1, False), (2, True), (3, False)]
+
+
+def test_micro_batches_counted_from_zero_are_as_many() -> None:
+    line = "iter {} step {}: loss 2.5, iter time: 100.00ms{}\n"
+    log = "".join(line.format(n, (n + 1) // 2, " (optimizer.step)" if n % 2 else "") for n in range(6))
+    parsed = parse_whole(log.encode())
+
+    assert [(row.step, row.step_seconds) for row in parsed.steps] == [
+        (n, pytest.approx(0.2)) for n in (1, 2, 3)
+    ]
+    assert parsed.facts[0]["gradient_accumulation_steps"] == 2

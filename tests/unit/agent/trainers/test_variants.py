@@ -24,7 +24,7 @@ VARIANTS = {
         " consumed_samples=3072.0, train_step_timing in s=5.190]\n",
         5.19, 10.2,
     ),
-    "lit-gpt 2023": ("iter {n} step {n}: loss 10.{n}000, iter time: 350.10ms (optimizer.step)\n", None, 10.2),
+    "lit-gpt 2023": ("iter {n} step {n}: loss 10.{n}000, iter time: 350.10ms (optimizer.step)\n", 0.3501, 10.2),
     "llm.c, fp16": (
         "step    {n}/19560 | train loss 5.{n}00000 | norm 0.7000 | lr 6.00e-04 | 150.20 ms | 35.1% A100 fp16 MFU | 1500000 tok/s\n",
         0.1502, 5.2,
