@@ -39,7 +39,10 @@ class Stopping(Exception):
 
 
 class Desk:
-    """Serves requests, each in a thread of its own, until it is closed."""
+    """Serves requests, each in a thread of its own, until it is closed.
+
+    Where the folder cannot have a socket, nobody can ask, and the log says so.
+    """
 
     def __init__(self, folder: Path, work: Work) -> None:
         self._folder = folder
@@ -48,17 +51,22 @@ class Desk:
         self._lock = threading.Lock()
         self._serving: set[threading.Thread] = set()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            (folder / SOCKET).unlink(missing_ok=True)
-            os.fchmod(self._listener.fileno(), 0o600)
-            with _short(folder) as address:
-                self._listener.bind(address)
-            self._listener.listen(8)
-        except BaseException:
-            self._listener.close()
-            raise
         self._thread = threading.Thread(target=self._accept, name="flopwatch-store-desk", daemon=True)
-        self._thread.start()
+        try:
+            self._listen()
+        except OSError as problem:
+            logger.warning("'flopwatch store' cannot ask this process: no socket in %s: %s", folder, problem)
+            self._listener.close()
+            self._closing.set()
+        else:
+            self._thread.start()
+
+    def _listen(self) -> None:
+        (self._folder / SOCKET).unlink(missing_ok=True)
+        os.fchmod(self._listener.fileno(), 0o600)
+        with _short(self._folder) as address:
+            self._listener.bind(address)
+        self._listener.listen(8)
 
     def close(self) -> None:
         """Take no more requests, and end those that are being done."""

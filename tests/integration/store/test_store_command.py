@@ -315,6 +315,13 @@ def test_the_socket_is_its_owners_alone_however_long_its_path_is(tmp_path) -> No
     assert not (folder / "socket").exists()
 
 
+def test_a_folder_that_can_have_no_socket_holds_nobody_up(tmp_path, caplog) -> None:
+    (tmp_path / "socket").mkdir()
+    desk = Desk(tmp_path, object())
+    desk.close()
+    assert f"no socket in {tmp_path}" in caplog.text
+
+
 def test_what_is_no_request_is_answered_in_words(tmp_path) -> None:
     class Nothing:
         def do(self, name, options, progress):
