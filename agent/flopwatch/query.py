@@ -14,6 +14,7 @@ from flopwatch.answers.fleet import Fleet
 from flopwatch.answers.frame import ClusterInfo, Range, Series, Status, Tile
 from flopwatch.answers.job import (
     Cause,
+    FoundFact,
     Job,
     JobRow,
     Jobs,
@@ -38,9 +39,9 @@ from flopwatch.figure import Basis, FindingInfo, GpusBasis, MfuFigure, Standing,
 
 __all__ = [
     "LEDGER_CLASSES", "WASTE_CLASSES", "AlertRow", "AlertState", "Alerts", "Basis", "Cause", "ClassAmount",
-    "ClusterInfo", "Day", "Economy", "FindingInfo", "Fleet", "GpusBasis", "Job", "JobRow", "JobState", "Jobs", "Ledger",
-    "LedgerClass", "Mark", "MfuFigure", "NodeInfo", "Query", "Range", "Series", "SessionInfo", "Severity", "Standing",
-    "Status", "Stretch", "Target", "Term", "Tile", "Verdict", "VerdictCode",
+    "ClusterInfo", "Day", "Economy", "FindingInfo", "Fleet", "FoundFact", "GpusBasis", "Job", "JobRow", "JobState",
+    "Jobs", "Ledger", "LedgerClass", "Mark", "MfuFigure", "NodeInfo", "Query", "Range", "Series", "SessionInfo",
+    "Severity", "Standing", "Status", "Stretch", "Target", "Term", "Tile", "Verdict", "VerdictCode",
 ]  # fmt: skip
 
 

@@ -104,6 +104,8 @@ class NodeInfo:
     sm_clock_hertz: float | None
     reporting: bool
     log_problem: str | None
+    log_path: str | None = None
+    """The file that this node reads the job's steps from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +126,20 @@ class Stretch:
     end_seconds: float
     bucket: str
     ledger_class: LedgerClass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundFact:
+    """What was found of the run, and where."""
+
+    name: str
+    """``trainer``, ``shape``, ``parameter_count``, ``world_size``, ``global_batch_size``, ``sequence_length``,
+    ``tokens_per_step`` or ``dtype``."""
+    value: int | str | None
+    """``None`` for the shape, which is told whole."""
+    source: Literal["declared", "sdk", "log", "file"]
+    origin: str
+    """In words: ``Megatron argument block``, ``config.json``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +167,8 @@ class Job:
     arithmetic: tuple[Term, ...]
     findings: tuple[FindingInfo, ...]
     alerts: tuple[AlertRow, ...]
+    found: tuple[FoundFact, ...] = ()
+    """What is known of the run, each from its most trusted source; what is missing is not known."""
     standing: Standing | None = None
     """Where the MFU stands among what is reachable; ``None`` without one."""
     goodput: Goodput | None = None

@@ -9,6 +9,7 @@ from flopwatch_collector.compute.standing import standing_of
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, JobRecord
 from flopwatch_collector.views import alerts, evidence, jobs, rollups
+from flopwatch_collector.views.found import found_facts
 from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
 from flopwatch_collector.views.marks import marks_of
 from flopwatch_collector.views.nodes import nodes_of_job, signals_by_job
@@ -49,6 +50,7 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
         strip=strip_of(sources, moment, number, timeline, ledger),
         shape=job.basis.run.shape or {},
         shape_origin=job.basis.run.shape_origin,
+        found=found_facts(record.runs),
         arithmetic=arithmetic(row.mfu),
         findings=(*evidence.doubts_of(job, newest), *_told(record)),
         alerts=(*active, *history),

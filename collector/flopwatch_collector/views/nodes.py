@@ -85,6 +85,7 @@ def nodes_of_job(state: FleetState, record: JobRecord, now: float) -> tuple[Node
                 sm_clock_hertz=_known(values.get("sm_clock_hertz")),
                 reporting=fresh,
                 log_problem=part.log_problem if part is not None else None,
+                log_path=part.log_path if part is not None else None,
             )
         )
     return tuple(result)
