@@ -12,17 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException
 from pathlib import Path
 
 from flopwatch.settings import SettingError
 from flopwatch.wire import SENT_AT_HEADER
+from flopwatch_agent.sinks.kept import PlainHandler, SecureHandler
 from flopwatch_agent.spool import DamagedBatchError, Spool, SpooledBatch
 
 logger = logging.getLogger(__name__)
 
 INGEST_PATH = "/api/v1/ingest"
-CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 1.0
 SHORT_OUTAGE_SECONDS = 60.0
@@ -75,7 +75,8 @@ class Pusher:
         self.state = PushState()
         self._target = target
         self._spool = spool
-        self._opener = urllib.request.build_opener(StayHere, *connection_handlers(target))
+        self._handlers = connection_handlers(target)
+        self._opener = urllib.request.build_opener(StayHere, *self._handlers)
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._waits = Waits()
@@ -99,6 +100,14 @@ class Pusher:
         self._thread.join(max(0.1, end - time.monotonic()))
 
     def _run(self) -> None:
+        try:
+            self._empty()
+        finally:
+            for handler in self._handlers:
+                handler.close()
+
+    def _empty(self) -> None:
+        """Send until stopped."""
         while not self._stopped.is_set():
             self._wake.clear()
             batch = self._spool.oldest()
@@ -213,40 +222,6 @@ class Waits:
     def reset(self) -> None:
         """The collector took a batch."""
         self.failures, self.since = 0, None
-
-
-class PatientConnection(HTTPConnection):
-    """Gives up early on a host that does not answer at all, late on one that is at work."""
-
-    def connect(self) -> None:
-        """Connect within ``CONNECT_SECONDS``; the answer may take the time that was given."""
-        answer_seconds, self.timeout = self.timeout, CONNECT_SECONDS
-        super().connect()
-        self.sock.settimeout(answer_seconds)
-
-
-class PatientSecureConnection(PatientConnection, HTTPSConnection):
-    """The same over TLS."""
-
-
-class PlainHandler(urllib.request.HTTPHandler):
-    """Opens plain connections that give up early."""
-
-    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        """Send a request."""
-        return self.do_open(PatientConnection, req)
-
-
-class SecureHandler(urllib.request.HTTPSHandler):
-    """Opens TLS connections that give up early."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__(context=context)
-        self._tls = context
-
-    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        """Send a request."""
-        return self.do_open(PatientSecureConnection, req, context=self._tls)
 
 
 class StayHere(urllib.request.HTTPRedirectHandler):
