@@ -48,10 +48,12 @@ class Known:
         """Utilisation, days and demand."""
         if not self.answer:
             return Observed()
-        days = tuple(_day(entry) for entry in self.answer.get("days") or ())
-        curve = self._group(group).get("demand")
+        own = self._group(group)
+        days = tuple(_day(entry) for entry in own.get("days") or self.answer.get("days") or ())
+        curve = own.get("demand")
+        mean = own["utilisation_ratio"] if own.get("days") else self.answer.get("utilisation_ratio")
         return Observed(
-            mean_ratio=self.answer.get("utilisation_ratio"),
+            mean_ratio=mean,
             state_at=lambda line: state_of(days, line),
             valid_days=sum(1 for day in days if day.valid and day.complete),
             demand=None if curve is None else _curve(curve),

@@ -224,6 +224,8 @@ class GroupEconomy:
     enough_for_purchase: bool | None
     """Whether 90 valid days are known; ``None`` where no days are looked at."""
     notes: tuple[FindingInfo, ...]
+    days: tuple[Day, ...] = ()
+    """The group's own last 90 days; empty where they are the fleet's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,6 +13,8 @@ from flopwatch_collector.economics.observed import PURCHASE_DAYS, Observed
 from flopwatch_collector.economics.own import rent_per_gpu_hour
 
 STALE_DAYS = 90
+NOTED_BILL = 1.02
+"""A ratio of billed to used hours that is worth setting."""
 USUAL_FIXED = (0.8, 6.0)
 """Fixed cost of a GPU-hour outside of which an input is likely wrong; only of currencies of about a dollar."""
 DOLLAR_LIKE = frozenset({"USD", "EUR", "GBP", "CHF", "CAD", "AUD", "SGD"})
@@ -60,8 +62,8 @@ def _tag(
 def notes_of(case: Case, seen: Observed, prices: tuple[PriceTag, ...]) -> tuple[FindingInfo, ...]:
     """All that applies, the weightiest first."""
     found = (
-        *_of_history(seen), *_of_prices(prices), *_of_cost(case), *_of_efficiency(case), *_of_line(case),
-        *_of_resale(case),
+        *_of_history(seen), *_of_prices(prices), *_of_cost(case), *_of_efficiency(case), *_of_bill(case),
+        *_of_line(case), *_of_resale(case),
     )  # fmt: skip
     return tuple(found)
 
@@ -128,6 +130,16 @@ def _of_efficiency(case: Case) -> Iterator[FindingInfo]:
     ]
     for name in told:
         yield _note("one_sided", f"{name} is known on one side only and left out of rho", factor=name)
+
+
+def _of_bill(case: Case) -> Iterator[FindingInfo]:
+    """Whether the cloud's bill would have held more than what was used."""
+    measured = case.measured.billed_per_used
+    if measured is None or case.cloud is None or case.cloud.billed_per_used != 1.0:
+        return
+    if measured >= NOTED_BILL:
+        text = f"leased over billable time was {measured:.3f}: a cloud bills it too (billed_per_used)"
+        yield _note("billed_measured", text, billed_per_used=measured)
 
 
 def _of_line(case: Case) -> Iterator[FindingInfo]:

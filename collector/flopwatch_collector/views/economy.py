@@ -99,7 +99,8 @@ def _group(sources: Sources, moment: Moment, case: Case, history: History, *, al
     if alone:
         curve, queued = sources.measured.demand()
         seen = replace(seen, demand=curve, demand_basis="running_and_queued" if queued else "running")
-    return assess(case, seen, datetime.fromtimestamp(moment.now, tz=zone).date())
+    made = assess(case, seen, datetime.fromtimestamp(moment.now, tz=zone).date())
+    return replace(made, days=history.by_group.get(case.name, ()))
 
 
 def _mean(days: tuple[Day, ...]) -> float | None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from fastapi.testclient import TestClient
 from tests.fixtures.listening import Server
-from tests.integration.views.site import GPUS_A_NODE, MIDNIGHT, Site
+from tests.integration.views.site import GPUS_A_NODE, MIDNIGHT, Site, job_ref
 
 from flopwatch.answers.economy import Economy
 from flopwatch.query import Range
@@ -36,7 +36,7 @@ def site_with(folder: Path, settings: CostSettings) -> Site:
     """Two nodes for an hour: one works unmeasured, one stands free."""
     site = Site(folder, costs=settings)
     busy = {"kernel_active_ratio": 0.9, "process_count": 1}
-    site.push("n1", MIDNIGHT, 3_600.0, samples=busy)
+    site.push("n1", MIDNIGHT, 3_600.0, job=job_ref(), samples=busy)
     site.push("n2", MIDNIGHT, 3_600.0)
     site.running.accounting.tick(site.now)
     return site
@@ -112,6 +112,9 @@ def test_each_group_of_nodes_has_its_own_money_and_line(grouped: Site) -> None:
 
     bought, rented = page.groups
     assert (bought.gpus, rented.gpus) == (8, 8)
+    # The one works all day, the other stands free.
+    assert bought.days[-1].billable_ratio == pytest.approx(1.0, abs=0.02)
+    assert rented.days[-1].billable_ratio == 0.0
     assert bought.u_star == pytest.approx(FIXED / (3.0 - VARIABLE), abs=1e-6)
     assert rented.u_star == pytest.approx(0.5)
     # Weighted by what the groups cost: F' x GPUs.

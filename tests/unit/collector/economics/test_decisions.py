@@ -10,7 +10,7 @@ from flopwatch_collector.economics.assessment import assess
 from flopwatch_collector.economics.case import Case, fleet_threshold
 from flopwatch_collector.economics.decisions import avoidable_per_gpu_hour
 from flopwatch_collector.economics.demand import duration_curve
-from flopwatch_collector.economics.efficiency import goodput_of
+from flopwatch_collector.economics.efficiency import Measured, goodput_of
 from flopwatch_collector.economics.observed import Observed
 
 TODAY = date(2026, 11, 30)
@@ -121,6 +121,20 @@ def test_the_fleet_s_line_is_weighted_by_cost():
 
     # lines 0.75 and 0.5; weights 300 and 300
     assert fleet_threshold((dear, cheap)) == pytest.approx(0.625)
+
+
+def test_what_a_bill_would_have_held_is_suggested_beside_one():
+    held = Case(
+        own=first().own, cloud=CloudCosts(price_per_gpu_hour=3.0), measured=Measured(billed_per_used=1.15)
+    )
+    told = Case(
+        own=first().own,
+        cloud=CloudCosts(price_per_gpu_hour=3.0, billed_per_used=1.1),
+        measured=Measured(billed_per_used=1.15),
+    )
+
+    assert codes(held)["billed_measured"] == {"billed_per_used": 1.15}
+    assert "billed_measured" not in codes(told)
 
 
 def test_the_three_gates_say_what_they_were_decided_by():
