@@ -7,7 +7,7 @@ from dash.development.base_component import Component
 
 from flopwatch.query import Job, MfuFigure, Term
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import parts, phrases
+from flopwatch_dashboard.components import job_found, parts, phrases
 from flopwatch_dashboard.components.tables import table
 from flopwatch_dashboard.view import View
 
@@ -29,7 +29,7 @@ def nodes(job: Job, view: View) -> Component:
             wording.si(node.power_watts, "W"),
             wording.si(node.sm_clock_hertz, "Hz", 2),
             view.t("yes") if node.reporting else _warned(view.t("no")),
-            _warned(node.log_problem) if node.log_problem else "",
+            _warned(node.log_problem) if node.log_problem else job_found.log_of(node),
         ]
         for node in job.nodes
     ]
@@ -215,10 +215,11 @@ def _remarks(figure: MfuFigure, view: View) -> list[str]:
 
 def shape(job: Job, view: View) -> Component:
     """The model's shape as it was found."""
+    facts = job_found.found(job, view)
     if not job.shape:
-        return html.P(view.t("job.shape_unknown"), className="muted")
+        return html.Div([html.P(view.t("job.shape_unknown"), className="muted"), *facts])
     items = [html.Div([html.Dt(name), html.Dd(_plain(value, view))]) for name, value in job.shape.items()]
-    return html.Dl(items, className="shape")
+    return html.Div([html.Dl(items, className="shape"), *facts])
 
 
 def _plain(value: object, view: View) -> str:

@@ -1,4 +1,4 @@
-"""English texts about what a source of data cannot answer."""
+"""English texts about sources: what one cannot answer, and where facts of a run were found."""
 
 SOURCE_TEXTS: dict[str, str] = {
     "unavailable.title": "Not available from this source, so left empty: {what}",
@@ -10,5 +10,17 @@ SOURCE_TEXTS: dict[str, str] = {
     "unavailable.alert_history": "past alerts",
     "unavailable.tensor_activity": "tensor activity (the exporter's profiling metrics are off)",
     "unavailable.gpus": "GPUs (no known exporter is scraped)",
+    "found.trainer": "Trainer",
+    "found.shape": "Shape",
+    "found.parameter_count": "Parameters",
+    "found.world_size": "World size",
+    "found.global_batch_size": "Global batch size",
+    "found.sequence_length": "Sequence length",
+    "found.tokens_per_step": "Tokens per step",
+    "found.dtype": "Number format",
+    "found_source.declared": "declared",
+    "found_source.sdk": "training script",
+    "found_source.log": "log",
+    "found_source.file": "file",
     "series.hardware": "Hardware est.",
 }

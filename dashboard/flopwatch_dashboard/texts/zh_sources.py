@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what this table is for)
-"""Chinese texts about what a source of data cannot answer."""
+"""Chinese texts about sources: what one cannot answer, and where facts of a run were found."""
 
 SOURCE_TEXTS: dict[str, str] = {
     "unavailable.title": "此数据源无法提供，故留空：{what}",
@@ -11,5 +11,17 @@ SOURCE_TEXTS: dict[str, str] = {
     "unavailable.alert_history": "历史告警",
     "unavailable.tensor_activity": "Tensor Core 活跃率（采集器未开启 profiling 指标）",
     "unavailable.gpus": "GPU（未发现已知的采集器）",
+    "found.trainer": "训练框架",
+    "found.shape": "模型结构",
+    "found.parameter_count": "参数量",
+    "found.world_size": "world size",
+    "found.global_batch_size": "全局 batch size",
+    "found.sequence_length": "序列长度",
+    "found.tokens_per_step": "每 step token 数",
+    "found.dtype": "数值格式",
+    "found_source.declared": "人工声明",
+    "found_source.sdk": "训练脚本",
+    "found_source.log": "日志",
+    "found_source.file": "文件",
     "series.hardware": "硬件估计",
 }

@@ -8,7 +8,7 @@ from dash.development.base_component import Component
 from plotly.io.json import to_json_plotly
 from tests.fixtures import dashboard_cluster as cluster
 
-from flopwatch.query import WASTE_CLASSES, ClusterInfo, FindingInfo, Fleet, Job, Range, Term
+from flopwatch.query import WASTE_CLASSES, ClusterInfo, FindingInfo, Fleet, FoundFact, Job, Range, Term
 from flopwatch_dashboard.app import PAGES
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.page import Page, match
@@ -364,6 +364,22 @@ def test_an_estimate_is_named_so_and_its_arithmetic_is_that_of_counters() -> Non
     assert "Hardware estimate, no MFU ≈ 47.9" in " ".join(words(parts["tiles"]).split())
     assert "50.0% × 1.755 GHz ÷ 1.830 GHz = ≈ 47.9%" in shown  # noqa: RUF001 - signs
     assert "lower bound" in shown
+
+
+def test_what_was_found_of_a_run_is_shown_with_its_source() -> None:
+    query = OneJob(
+        found=(
+            FoundFact(name="world_size", value=1024, source="log", origin="Megatron argument block"),
+            FoundFact(name="shape", value=None, source="file", origin="config.json"),
+        )
+    )
+
+    english = words(job.PAGE.render(query, ENGLISH, "train-a-1001")["shape"])
+    chinese = words(job.PAGE.render(query, CHINESE, "train-a-1001")["shape"])
+
+    assert "World size 1,024 · log · Megatron argument block" in english
+    assert "Shape · file · config.json" in english
+    assert "world size 1,024 · 日志 · Megatron argument block" in chinese
 
 
 def test_the_arithmetic_shows_the_numbers_of_every_factor() -> None:
