@@ -106,11 +106,11 @@ def _waste(job: Job, view: View) -> Component:
     capacity = ledger.capacity_gpu_milliseconds
     share = ledger.waste_gpu_milliseconds / capacity if capacity else None
     priced = status.price_per_gpu_hour is not None
+    if "ledger" in status.unavailable:
+        return tiles.tile(TileText(title=view.t("job.waste"), value=wording.UNKNOWN), tiles.no_gauge(), view)
     text = TileText(
         title=view.t("job.waste"),
-        value=wording.UNKNOWN
-        if "ledger" in status.unavailable
-        else wording.hours(ledger.waste_gpu_milliseconds),
+        value=wording.hours(ledger.waste_gpu_milliseconds),
         unit=view.t("unit.gpu_hours"),
         hint=view.t("tile.waste_hint"),
         left=view.t("tile.waste_share", share=wording.percent(share, 0), capacity=wording.hours(capacity)),
@@ -156,7 +156,7 @@ def _published(found: Standing, view: View) -> str:
 
 def waiting(job: Job, view: View) -> list[Component]:
     """What to do while no step was read; nothing once there are steps."""
-    if job.row.mfu.reason not in ("waiting", "no_steps"):
+    if job.row.mfu.reason not in ("waiting", "no_steps") or "steps" in job.status.unavailable:
         return []
     steps = (view.t("empty.no_steps_next"), view.t("empty.no_steps_command"))
     return [html.Section(parts.next_step(view.t("empty.no_steps"), steps), className="card")]

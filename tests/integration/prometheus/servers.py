@@ -88,12 +88,12 @@ class Server:
 def start(
     kind: Kind, folder: Path, targets: Sequence[str] = (), more: Mapping[str, Any] | None = None
 ) -> Server:
-    """Start a server that takes remote writes and scrapes ``targets`` every second; ``more`` is configuration."""
+    """Start a server that takes remote writes and scrapes ``targets`` twice a second; ``more`` is configuration."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     scrape = folder / "scrape.yml"
     jobs = [{"job_name": "targets", "static_configs": [{"targets": list(targets)}]}] if targets else []
-    often = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    often = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
     if more:
         often["evaluation_interval"] = "1s"
     text = {"global": often, "scrape_configs": jobs, **(more or {})}

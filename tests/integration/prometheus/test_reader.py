@@ -24,6 +24,7 @@ from flopwatch_dashboard.view import View
 
 FIRED = 1_700_000_000.0
 LLAMA = "nlp.llama"
+NAMED = {page.name: page for page in PAGES}
 TENSOR_CLOCK = (0.4 + 0.6) / 2 * 1647e6
 H100_ESTIMATE = TENSOR_CLOCK / 1830e6
 """1830 MHz is the clock at which an H100's dense peak holds."""
@@ -163,6 +164,28 @@ def test_every_page_is_drawn_from_it(query: PrometheusQuery, page: Any, lang: An
 
     assert set(shown) - {"gone", "body"} <= set(page.parts)
     assert page.skeleton()
+
+
+def test_pages_show_as_unknown_what_cannot_be_said(query: PrometheusQuery) -> None:
+    view = View(range_name="1h")
+    fleet, jobs, job = (NAMED[name].render(query, view, LLAMA) for name in ("fleet", "jobs", "job"))
+
+    assert [row["waste"] for row in jobs["rows"]] == [None, None]
+    assert [row["wall"] for row in jobs["rows"]] == [None, None]
+    assert [row["estimate"] for row in jobs["rows"]] == [True, True]
+    tiles = _texts(fleet["tiles"])
+    assert tiles.count("n/a") >= 4, tiles
+    assert "0.0" not in tiles
+    assert "0" not in [text for text in _texts(job["tiles"]) if text != "n/a"]
+    assert job["waiting"] == []
+
+
+def _texts(component: Any) -> list[str]:
+    """Every text below a component."""
+    if isinstance(component, str):
+        return [component]
+    parts = component if isinstance(component, list) else getattr(component, "children", None)
+    return [text for part in (parts if isinstance(parts, list) else [parts]) if part for text in _texts(part)]
 
 
 def test_a_page_asks_a_bounded_number_of_questions(query: PrometheusQuery, client: PromClient) -> None:
