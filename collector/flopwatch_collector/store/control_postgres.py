@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from flopwatch_collector.store.documents import is_still
 from flopwatch_collector.store.postgres import PostgresTransactions
 from flopwatch_collector.store.sharing import Changes
 from flopwatch_collector.store.transactions import Statements
@@ -91,16 +92,14 @@ class PostgresControl:
 
     def replace(self, kind: str, key: str, expected: Any | None, document: Any) -> bool:
         """Save a document if it is still the expected one (None: if there is none); whether it was saved."""
-        encode = msgspec.json.Encoder().encode
-        wanted = None if expected is None else encode(expected)
         with self._database.writing() as statements:
             found = statements.ask(
                 "SELECT body FROM flopwatch_document WHERE kind = ? AND key = ? AND body IS NOT NULL",
                 (kind, key),
             )
-            if (bytes(found[0][0]) if found else None) != wanted:
+            if not is_still(bytes(found[0][0]) if found else None, expected):
                 return False
-            statements.run(_SAVE, (kind, key, encode(document)))
+            statements.run(_SAVE, (kind, key, msgspec.json.encode(document)))
             return True
 
     def take_lease(self, name: str, holder: str, seconds: float) -> bool:

@@ -4,12 +4,13 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from flopwatch_collector.store.documents import is_still
 from flopwatch_collector.store.port import Unavailable
 
 T = TypeVar("T")
@@ -91,19 +92,20 @@ class SqliteControl:
         Raises:
             Unavailable: the database cannot be written.
         """
-        encode = msgspec.json.Encoder().encode
-        if expected is None:
-            return bool(
-                self._changed(
-                    "INSERT OR IGNORE INTO documents VALUES (?, ?, ?)", (kind, key, encode(document))
+        body = msgspec.json.encode(document)
+        try:
+            with self._lock, self._transaction():
+                found = self._connection.execute(
+                    "SELECT body FROM documents WHERE kind = ? AND key = ?", (kind, key)
+                ).fetchone()
+                if not is_still(None if found is None else found[0], expected):
+                    return False
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (kind, key, body)
                 )
-            )
-        return bool(
-            self._changed(
-                "UPDATE documents SET body = ? WHERE kind = ? AND key = ? AND body = ?",
-                (encode(document), kind, key, encode(expected)),
-            )
-        )
+                return True
+        except sqlite3.OperationalError as problem:
+            raise Unavailable(f"the control state cannot be written: {problem}") from problem
 
     def take_lease(self, name: str, holder: str, seconds: float) -> bool:
         """Become or stay the one holder of a lease until ``seconds`` from now; False while another holds it.
@@ -147,14 +149,18 @@ class SqliteControl:
             raise Unavailable(f"the control state cannot be written: {problem}") from problem
 
     def _commit(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._connection.executemany(statement, rows)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+        with self._lock, self._transaction():
+            self._connection.executemany(statement, rows)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         """Let the database go."""

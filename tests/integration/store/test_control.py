@@ -108,3 +108,81 @@ def test_a_file_that_is_no_database_is_refused(tmp_path) -> None:
     path.write_bytes(b"not a database at all" * 100)
     with pytest.raises(sqlite3.DatabaseError):
         SqliteControl(path)
+
+
+def test_a_document_is_replaced_only_while_it_is_the_expected_one(control) -> None:
+    assert control.replace("note", "a", None, Note("one")) is True
+    assert control.replace("note", "a", None, Note("two")) is False
+    assert control.replace("note", "a", Note("other"), Note("two")) is False
+    assert control.replace("note", "a", Note("one"), Note("two")) is True
+    assert control.load("note", Note) == {"a": Note("two")}
+
+
+def test_a_document_of_an_earlier_version_is_the_expected_one_all_the_same(control) -> None:
+    control.save(
+        "lease", {"l": {"lease_id": "l", "job": 1, "gpus": [3], "source": "slurm", "start_seconds": 5}}
+    )
+    read = control.load("lease", LeaseRecord)["l"]
+    assert read == LEASE
+    assert control.replace("lease", "l", read, {"not": "a lease"}) is True
+    assert control.replace("lease", "l", read, LEASE) is False
+
+
+def test_of_many_that_replace_at_once_one_is_the_first(control) -> None:
+    control.save("note", {"a": Note("start")})
+    barrier, won = threading.Barrier(8), []
+
+    def replace(name: str) -> None:
+        barrier.wait(10)
+        if control.replace("note", "a", Note("start"), Note(name)):
+            won.append(name)
+
+    threads = [threading.Thread(target=replace, args=(str(at),)) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(won) == 1
+    assert control.load("note", Note) == {"a": Note(won[0])}
+
+
+def test_a_lease_has_one_holder_until_its_time_is_over_or_it_is_dropped(tmp_path) -> None:
+    now = [1000.0]
+    control = SqliteControl(tmp_path / "control.sqlite", lambda: now[0])
+    assert control.take_lease("periodic", "a", 10.0) is True
+    assert control.take_lease("periodic", "b", 10.0) is False
+    assert control.take_lease("other", "b", 10.0) is True
+    now[0] = 1009.0
+    assert control.take_lease("periodic", "a", 10.0) is True  # prolonged
+    now[0] = 1018.9
+    assert control.take_lease("periodic", "b", 10.0) is False
+    now[0] = 1019.0
+    assert control.take_lease("periodic", "b", 10.0) is True
+    control.drop_lease("periodic", "a")
+    assert control.take_lease("periodic", "a", 10.0) is False
+    control.drop_lease("periodic", "b")
+    assert control.take_lease("periodic", "a", 10.0) is True
+    control.close()
+
+
+def test_a_copy_made_while_it_is_written_is_whole(control, tmp_path) -> None:
+    over = threading.Event()
+
+    def write() -> None:
+        at = 0
+        while not over.is_set():
+            at += 1
+            control.save_all({"left": {"x": Note(str(at))}, "right": {"x": Note(str(at))}})
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for at in range(5):
+            control.copy_to(tmp_path / f"copy{at}.sqlite")
+    finally:
+        over.set()
+        writer.join(30)
+    for at in range(5):
+        copy = SqliteControl(tmp_path / f"copy{at}.sqlite")
+        assert copy.load("left", Note) == copy.load("right", Note)
+        copy.close()
