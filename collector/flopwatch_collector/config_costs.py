@@ -14,6 +14,8 @@ MOST_TFLOPS = 1e6
 RENTS = ("fixed_per_gpu_hour", "rent_per_gpu_month", "rent_per_server_month")
 BASES = ("capex_per_gpu", *RENTS)
 """What owning begins with: a price to buy, or one to rent; exactly one of them."""
+MOST_YEARS = 100.0
+MOST_NUMBER = 1e15
 MOST_RATIO = 5.0
 """A larger uplift or commitment is a percentage taken for a ratio."""
 
@@ -218,8 +220,8 @@ def _require_own_ranges(own: OwnCosts) -> None:
         raise SettingError(f"{table}.gpus", own.gpus, "a whole number of at least 1")
     for name in ("life_years", "remaining_years"):
         value = getattr(own, name)
-        if value is not None and value <= 0:
-            raise SettingError(f"{table}.{name}", value, "above 0")
+        if value is not None and not 0 < value <= MOST_YEARS:
+            raise SettingError(f"{table}.{name}", value, f"above 0, at most {MOST_YEARS:g}")
     for name in ("residual_ratio", "cost_of_capital"):
         value = getattr(own, name)
         if value is not None and value >= 1.0:
@@ -280,8 +282,10 @@ def _require_numbers(value: Any, table: str) -> None:
     """Every number is finite and not negative."""
     for field in dataclasses.fields(value):
         number = getattr(value, field.name)
-        if isinstance(number, float) and not (math.isfinite(number) and number >= 0):
-            raise SettingError(f"{table}.{field.name}", number, "a number of 0 or more")
+        if isinstance(number, float) and not 0.0 <= number <= MOST_NUMBER:
+            raise SettingError(
+                f"{table}.{field.name}", number, f"a number of 0 or more, at most {MOST_NUMBER:g}"
+            )
 
 
 def require_currency(part: OwnCosts | CloudCosts | None, table: str, currency: str) -> None:

@@ -87,8 +87,8 @@ def recovery_factor(cost_of_capital: float, years: float) -> float:
     """CRF: the share of a loan that is paid back each year, interest included."""
     if cost_of_capital == 0.0:
         return 1.0 / years
-    growth = math.pow(1.0 + cost_of_capital, years)
-    return cost_of_capital * growth / (growth - 1.0)
+    # r / (1 - (1 + r)^-L): the same, exact for the smallest rates as well.
+    return cost_of_capital / -math.expm1(-years * math.log1p(cost_of_capital))
 
 
 def capital_charge(value: float, left_over: float, years: float, cost_of_capital: float) -> float:

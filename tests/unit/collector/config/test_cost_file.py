@@ -30,7 +30,15 @@ def cloud(**changes: Any):
     ("make", "message"),
     [
         pytest.param(lambda: own(colour=1), "setting costs.own.colour is 1; allowed: one of ", id="unknown"),
-        pytest.param(lambda: own(life_years=0), "costs.own.life_years is 0.0; allowed: above 0", id="life"),
+        pytest.param(
+            lambda: own(life_years=0), "costs.own.life_years is 0.0; allowed: above 0, at most 100", id="life"
+        ),
+        pytest.param(
+            lambda: own(life_years=1e5), "costs.own.life_years is 100000.0; allowed: above 0", id="ages"
+        ),
+        pytest.param(
+            lambda: own(capex_per_gpu=1e300), "costs.own.capex_per_gpu is 1e+300; allowed", id="huge"
+        ),
         pytest.param(lambda: own(gpus=0), "costs.own.gpus is 0.0; allowed: 1 or more", id="gpus"),
         pytest.param(
             lambda: own(gpus=1.5), "costs.own.gpus is 1.5; allowed: a whole number", id="half-a-gpu"

@@ -99,3 +99,8 @@ def test_the_decision_to_keep_is_never_harder_than_that_to_buy(used):
     bought, kept = assess(case, Observed(asked_ratio=used), date(2026, 11, 30)).decisions
 
     assert not (bought.verdict == "own" and kept.verdict == "rent")
+
+
+@given(value=prices, years=st.floats(0.5, 100.0), interest=st.floats(0.0, 1e-12))
+def test_the_smallest_interest_is_hardly_more_than_none(value, years, interest):
+    assert capital_charge(value, 0.0, years, interest) == pytest.approx(value / years, rel=1e-9)
