@@ -1,9 +1,11 @@
 """The store on ClickHouse: its answers, and what becomes of batches when anything fails on their way."""
 
+import random
 import shutil
 import ssl
 import subprocess
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -43,6 +45,7 @@ def opened(chdb, settings, clock):
         client = Client(Address(url=chdb.url, database=layout.database), pause=lambda seconds: None)
         made = ClickHouseSettings(layout=layout, flush_seconds=0.01)
         stores.append(ClickHouseStore(made, client, arrivals, clock))
+        stores[-1]._writer._places = replace(stores[-1]._writer._places, pause=lambda seconds: None)
         return stores[-1]
 
     yield open_
@@ -317,3 +320,46 @@ def test_the_servers_certificate_is_checked(guarded) -> None:
 def test_a_server_that_is_not_there_is_named(settings, clock) -> None:
     with pytest.raises(Unavailable, match=r"ClickHouse at 127\.0\.0\.1:1: .*refused"):
         clickhouse.store("http://127.0.0.1:1", settings, clock)
+
+
+def test_batches_that_come_again_and_again_through_faults_at_any_place_count_once(
+    chdb, opened, postgres
+) -> None:
+    """Two collectors, every insert and commit at the mercy of chance; agents repeat until they are answered."""
+    rng = random.Random(7)  # noqa: S311 - chance, not a secret
+    address = postgres.new_database()
+    stores = [opened(address, "a"), opened(address, "b")]
+    for store in stores:
+        store._writer._places.arrivals.commit = lying(store._arrivals.commit, rng)
+    for sequence in range(20):
+        for _ in range(60):
+            if rng.random() < 0.6:
+                table = rng.choice(["gpu", "step", "event"])
+                chdb.fault(f"INSERT INTO `{table}`", rng.choice(["before", "after"]), rng.choice([1, 4]))
+            try:
+                rng.choice(stores).submit(batch(sequence), rows(sequence)).result(30)
+            except (Unavailable, Overloaded):
+                continue
+            break
+        chdb.calm()
+    expected = list(range(20))
+    assert kept(stores[0]) == kept(stores[1]) == (expected, expected, expected)
+    for store in stores:
+        store._tidy(older_than_seconds=0.0)
+    assert stores[0].stats().rows["gpu"] == 20
+    assert kept(stores[0]) == (expected, expected, expected)
+
+
+def lying(commit, rng):
+    """A commit whose answer is lost, every now and then, once it is made or before."""
+
+    def call(flush):
+        fate = rng.random()
+        if fate < 0.1:
+            raise Unavailable("lost before")
+        done = commit(flush)
+        if fate > 0.9:
+            raise Unavailable("lost after")
+        return done
+
+    return call

@@ -15,7 +15,12 @@ from flopwatch_collector.store.clickhouse import native
 from flopwatch_collector.store.port import Overloaded, TooSlow, Unavailable
 
 ATTEMPTS = 4
-FIRST_PAUSE_SECONDS = 0.25
+FIRST_PAUSE_SECONDS, PAUSES_GROW = 0.05, 6.0
+"""The first pause is short: the server may only have closed a connection that was long idle."""
+WORK_SECONDS = 600.0
+"""How long a statement may take that changes tables or reads all of them."""
+GRACE_SECONDS = 5.0
+"""So much longer than the server's own limit an answer is waited for."""
 RETRY_AFTER_SECONDS = 10.0
 _BUSY = frozenset({202, 241, 252})
 """Too many queries at once, memory limit, too many parts: the server is there and has too much to do."""
@@ -78,16 +83,20 @@ class Client:
             "default_format": "Native",
             "low_cardinality_allow_in_native_format": "0",
             "distributed_product_mode": "global",
+            "wait_end_of_query": "1",  # an error in the middle of an answer would be in its bytes
             **limits,
         }
+        patience = WORK_SECONDS if seconds is None else seconds + GRACE_SECONDS
         try:
-            return native.decode(self._send(sql.encode(), settings))
+            return native.decode(self._send(sql.encode(), settings, patience, again=False))
         except Overloaded as busy:
             raise Unavailable(f"ClickHouse at {self.where} has too much to do") from busy
+        except ValueError as problem:
+            raise Unavailable(f"ClickHouse at {self.where}: {problem}") from problem
 
     def run(self, sql: str, settings: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no answer; it must be one that may be run again."""
-        self._send(sql.encode(), settings or {})
+        self._send(sql.encode(), {"wait_end_of_query": "1", **(settings or {})}, WORK_SECONDS)
 
     def insert(self, table: str, columns: Columns, types: Mapping[str, str], token: str) -> None:
         """Insert one block; the same token again, after any doubt, inserts nothing more.
@@ -105,31 +114,41 @@ class Client:
             "async_insert": "0",
             "distributed_foreground_insert": "1",
         }
-        self._send(native.encode(columns, types), settings)
+        self._send(native.encode(columns, types), settings, self._address.timeout_seconds)
 
-    def _send(self, body: bytes, settings: Mapping[str, str]) -> bytes:
-        """The server's answer, after as many tries as are sensible."""
+    def _send(
+        self, body: bytes, settings: Mapping[str, str], patience: float, *, again: bool = True
+    ) -> bytes:
+        """The server's answer, after as many tries as are sensible; ``again``: also after one that took too long."""
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._once(body, settings)
+                return self._once(body, settings, patience)
+            except TimeoutError as problem:
+                self._drop_idle()
+                if not again:
+                    raise TooSlow(f"ClickHouse at {self.where} did not answer in {patience:g} s") from problem
+                failure: Exception = Unavailable(
+                    f"ClickHouse at {self.where} did not answer in {patience:g} s"
+                )
             except (OSError, http.client.HTTPException) as problem:
                 self._drop_idle()
-                failure: Exception = Unavailable(
-                    f"ClickHouse at {self.where}: {problem or type(problem).__name__}"
-                )
+                failure = Unavailable(f"ClickHouse at {self.where}: {problem or type(problem).__name__}")
             except (_Passing, Overloaded) as problem:
                 failure = problem.failure if isinstance(problem, _Passing) else problem
             if attempt == ATTEMPTS:
                 break
             self._pause(pause)
-            pause *= 2.0
+            pause *= PAUSES_GROW
         raise failure
 
-    def _once(self, body: bytes, settings: Mapping[str, str]) -> bytes:
+    def _once(self, body: bytes, settings: Mapping[str, str], patience: float) -> bytes:
         path = f"{self._parts.path or '/'}?{urllib.parse.urlencode({'database': self.database, **settings})}"
         connection = self._taken()
         try:
+            if connection.sock is None:
+                connection.connect()
+            connection.sock.settimeout(patience)
             connection.request("POST", path, body, self._headers())
             answer = connection.getresponse()
             content = answer.read()
