@@ -98,7 +98,7 @@ class Windows:
         read = (start - margin, min(now, end + ahead) + 0.002)
         samples = self._store.gpu_samples(*read, SAMPLE_COLUMNS)
         slowed = throttling(samples, now)
-        slow = {job: confirmed_windows(samples, job) for job in lines}
+        slow = confirmed_windows(samples)
         bases = {job: self.basis(state, job) for job in lines}
         inputs = LedgerInputs(
             now=now,
@@ -115,10 +115,10 @@ class Windows:
             work={
                 job: JobWork(
                     useful_seconds=useful_seconds(lines[job].steps, bases[job]),
-                    straggling=straggling(lines[job], windows) if windows.size else None,
+                    straggling=straggling(lines[job], slow[job]) if job in slow else None,
                     throttling=slowed.get(job),
                 )
-                for job, windows in slow.items()
+                for job in lines
             },
             policy=self._policy,
         )

@@ -64,3 +64,14 @@ class LedgerInputs:
     """Time of each GPU's newest sample at all; where it is missing, that of its newest one in ``samples``."""
     idle_watts: Mapping[int, float] = field(default_factory=dict)
     policy: LedgerPolicy = LedgerPolicy()
+    leases_by_job: Mapping[int, tuple[LeaseRecord, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_job: dict[int, list[LeaseRecord]] = {}
+        for lease in self.leases:
+            by_job.setdefault(lease.job, []).append(lease)
+        object.__setattr__(self, "leases_by_job", {job: tuple(own) for job, own in by_job.items()})
+
+    def leases_of(self, job: int) -> tuple[LeaseRecord, ...]:
+        """The leases of one job."""
+        return self.leases_by_job.get(job, ())

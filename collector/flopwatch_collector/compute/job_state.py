@@ -345,6 +345,8 @@ def _rolled_back(timeline: JobTimeline, liable: Liable) -> list[_Layer]:
     steps, phases = timeline.steps, timeline.phases
     rolled = phases["lost"] & np.isfinite(phases["end"]) & ~(phases["blocking"] == 0)
     layers: list[_Layer] = []
+    if not steps["lost"].any() and not rolled.any():
+        return layers
     for whose in ("", "platform", "user"):
         own = [session.number for session in timeline.sessions if _whose(liable, session.number) == whose]
         if whose == "":

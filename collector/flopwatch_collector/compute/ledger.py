@@ -215,7 +215,7 @@ def liable_of(inputs: LedgerInputs, job: int) -> dict[int, Liability]:
     timeline, record = inputs.timelines[job], inputs.jobs.get(job)
     if len(timeline.sessions) < 2 and not any(session.failed for session in timeline.sessions):
         return {}
-    gpus = {gpu for lease in inputs.leases if lease.job == job for gpu in lease.gpus}
+    gpus = {gpu for lease in inputs.leases_of(job) for gpu in lease.gpus}
     nodes = {inputs.gpus[gpu].node for gpu in gpus if gpu in inputs.gpus}
     nodes |= {part.node for part in (record.parts if record else ())}
     return liable(timeline, run_until(inputs, job), inputs.events, (nodes, gpus))
@@ -224,10 +224,8 @@ def liable_of(inputs: LedgerInputs, job: int) -> dict[int, Liability]:
 def run_until(inputs: LedgerInputs, job: int) -> float:
     """Up to when a run can be silent: its end, else now."""
     record = inputs.jobs.get(job)
-    ends = [
-        lease.end_seconds for lease in inputs.leases if lease.job == job and lease.end_seconds is not None
-    ]
-    still = any(lease.job == job and lease.end_seconds is None for lease in inputs.leases)
+    ends = [lease.end_seconds for lease in inputs.leases_of(job) if lease.end_seconds is not None]
+    still = any(lease.end_seconds is None for lease in inputs.leases_of(job))
     if record is not None and record.end_seconds is not None:
         return min(inputs.now, record.end_seconds)
     return inputs.now if still or not ends else min(inputs.now, max(ends))
@@ -260,9 +258,8 @@ def silent_gpus(inputs: LedgerInputs, silence: Silence) -> set[int]:
     _, last = hang.evidence_span(silence)
     held = {
         gpu
-        for lease in inputs.leases
-        if lease.job == silence.job
-        and lease.start_seconds < last
+        for lease in inputs.leases_of(silence.job)
+        if lease.start_seconds < last
         and (lease.end_seconds is None or lease.end_seconds > silence.start_seconds)
         for gpu in lease.gpus
     }

@@ -16,7 +16,7 @@ from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns
 
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
 LEAST_GPUS: Final = 3
 BASELINE_SECONDS: Final = 7200.0
 """The usual step time is that of so long before; a quarter of it undisturbed is enough."""
@@ -33,37 +33,48 @@ class Straggling:
     seconds: Floats
 
 
-def confirmed_windows(samples: Columns, job: int) -> npt.NDArray[np.int64]:
-    """Numbers (since the epoch) of the windows in which one node's GPUs of a job are clearly slower than the rest."""
-    own = (samples["job"] == job) & np.isfinite(samples["sm_clock_hertz"])
-    if not own.any():
-        return np.empty(0, dtype=np.int64)
-    window = ((samples["ts"][own] - 1e-6) // WINDOW_SECONDS).astype(np.int64)
-    gpu, node = samples["gpu"][own].astype(np.int64), samples["node"][own].astype(np.int64)
-    clock = samples["sm_clock_hertz"][own]
-    return np.array(
-        [
-            number
-            for number in np.unique(window).tolist()
-            if _confirmed(gpu[window == number], node[window == number], clock[window == number])
-        ],
-        dtype=np.int64,
-    )
+def confirmed_windows(samples: Columns) -> dict[int, Integers]:
+    """By job: numbers (since the epoch) of the windows in which one node's GPUs are clearly slower than all others."""
+    job, window, gpu, node, clock = _means(samples)
+    if not job.size:
+        return {}
+    order = np.lexsort((gpu, window, job))
+    job, window, node, clock = job[order], window[order], node[order], clock[order]
+    first = np.flatnonzero(np.concatenate(([True], (np.diff(job) != 0) | (np.diff(window) != 0))))
+    last = np.append(first[1:], job.size)
+    spread = np.minimum.reduceat(clock, first) <= SLOW_CLOCK_RATIO * np.maximum.reduceat(clock, first)
+    found: dict[int, list[int]] = {}
+    for start, end in zip(first[spread].tolist(), last[spread].tolist(), strict=True):
+        if _confirmed(node[start:end], clock[start:end]):
+            found.setdefault(int(job[start]), []).append(int(window[start]))
+    return {number: np.array(windows, dtype=np.int64) for number, windows in found.items()}
 
 
-def _confirmed(gpu: npt.NDArray[np.int64], node: npt.NDArray[np.int64], clock: Floats) -> bool:
-    numbers, first, place = np.unique(gpu, return_index=True, return_inverse=True)
-    if numbers.size < LEAST_GPUS:
+def _means(samples: Columns) -> tuple[Integers, Integers, Integers, Integers, Floats]:
+    """(job, window, GPU, node, mean SM clock) of every stretch of samples, which are sorted by GPU and time."""
+    known = np.flatnonzero(np.isfinite(samples["sm_clock_hertz"]) & (samples["job"] > 0))
+    job, gpu, node = (samples[name][known].astype(np.int64) for name in ("job", "gpu", "node"))
+    window = ((samples["ts"][known] - 1e-6) // WINDOW_SECONDS).astype(np.int64)
+    if not known.size:
+        return job, window, gpu, node, np.empty(0)
+    new = (np.diff(job) != 0) | (np.diff(gpu) != 0) | (np.diff(window) != 0)
+    first = np.flatnonzero(np.concatenate(([True], new)))
+    count = np.diff(np.append(first, known.size))
+    mean = np.add.reduceat(samples["sm_clock_hertz"][known], first) / count
+    return job[first], window[first], gpu[first], node[first], mean
+
+
+def _confirmed(node: Integers, clock: Floats) -> bool:
+    if clock.size < LEAST_GPUS:
         return False
-    mean = np.bincount(place, weights=clock) / np.bincount(place)
-    usual = float(np.median(mean))
-    slow = mean <= SLOW_CLOCK_RATIO * usual
-    if not slow.any() or 2 * int(slow.sum()) >= numbers.size:
+    usual = float(np.median(clock))
+    slow = clock <= SLOW_CLOCK_RATIO * usual
+    if not slow.any() or 2 * int(slow.sum()) >= clock.size:
         return False
-    return bool(np.unique(node[first][slow]).size == 1 and (mean[~slow] >= PEER_RATIO * usual).all())
+    return bool(np.unique(node[slow]).size == 1 and (clock[~slow] >= PEER_RATIO * usual).all())
 
 
-def straggling(timeline: JobTimeline, windows: npt.NDArray[np.int64]) -> Straggling | None:
+def straggling(timeline: JobTimeline, windows: Integers) -> Straggling | None:
     """What stragglers took of the steps that began in confirmed windows; None where nothing was taken.
 
     Reports over more than a window say nothing of single windows, and are left alone.
