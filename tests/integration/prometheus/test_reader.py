@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.integration.prometheus import exporters, servers
-from tests.integration.prometheus.exporters import Exporter
+from tests.integration.prometheus.exporters import Exporter, line
 from tests.integration.prometheus.servers import Server, eventually
 
 from flopwatch.query import LEDGER_CLASSES, Range
@@ -226,16 +226,36 @@ def test_an_exporter_s_own_pod_is_not_taken_for_the_job_s(
 ) -> None:
     """Prometheus puts the target's labels on every series, and renames the exporter's to ``exported_…``."""
     monkeypatch.setattr("flopwatch_collector.prometheus.site.MOMENT_SECONDS", 0.5)
+    monkeypatch.setattr("flopwatch_collector.prometheus.site.LEAST_STEP_SECONDS", 1.0)
     exporter = Exporter(lambda: exporters.kubernetes_node("node-a", "train-0", range(3)))
     own = {"pod": "nvidia-dcgm-exporter-x7x2z", "namespace": "gpu-operator", "cluster": "berlin"}
-    scrape = {"job_name": "dcgm", "static_configs": [{"targets": [exporter.target], "labels": own}]}
-    with servers.running("prometheus", tmp_path, more={"scrape_configs": [scrape]}) as server:
+    begin = time.time()
+    port = {"device": "mlx5_0", "port": "1"}
+    host = Exporter(
+        lambda: "".join(
+            line(f"node_infiniband_port_data_{way}_bytes_total", round(1e9 * (time.time() - begin)), **port)
+            + "\n"
+            for way in ("transmitted", "received")
+        )
+    )
+    named = {"instance": "node-a:9100", "cluster": "berlin"}
+    scrapes = [
+        {"job_name": "dcgm", "static_configs": [{"targets": [exporter.target], "labels": own}]},
+        {"job_name": "node", "static_configs": [{"targets": [host.target], "labels": named}]},
+    ]
+    with servers.running("prometheus", tmp_path, more={"scrape_configs": scrapes}) as server:
         eventually(lambda: len(server.query("count_over_time(DCGM_FI_DEV_GPU_TEMP[1m]) > 2")) == 3)
+        received = "node_infiniband_port_data_received_bytes_total"
+        eventually(lambda: server.query(f"count_over_time({received}[1m]) > 5"))
         query = PrometheusQuery(PromClient(Endpoint(setting="p", url=server.url)))
         (row,) = query.jobs(Range(seconds=60.0, cluster="berlin")).rows
         job = query.job(row.job_id, Range(seconds=60.0))
     exporter.stop()
+    host.stop()
 
     assert (row.job_id, row.cluster, row.gpus) == ("berlin:nlp.train-0", "berlin", 2)
     assert job is not None
     assert [(node.node, node.gpus) for node in job.nodes] == [("node-a", 2)]
+    moved = job.series.columns["nic_bytes_per_second"][-1]
+    assert moved is not None
+    assert moved > 0
