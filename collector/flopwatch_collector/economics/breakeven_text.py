@@ -77,8 +77,8 @@ def _line(group: GroupEconomy) -> Iterator[str]:
         paid = group.commitment_price or 0.0
         above = f"({above} + {group.commitment_ratio:g} x ({price:.4f} - {paid:.4f}))"
         yield f"  commitment         {group.commitment_ratio:g} of capacity at {paid:.4f}, used or not"
-    shown = _threshold(group)
-    yield f"  U*                 {above} / ({below} - {group.variable_per_gpu_hour:.6f}) = {shown}"
+    shown = f"{above} / ({below} - {group.variable_per_gpu_hour:.6f}) = {_threshold(group)}"
+    yield f"  U*                 {'0: owning is cheaper at every utilisation' if group.u_star == 0.0 else shown}"
     if sides.basis != "none":
         yield f"                     at equal efficiency (rho = 1): {_percent(group.u_star_at_equal_efficiency)}"
 
@@ -105,9 +105,8 @@ def _threshold(group: GroupEconomy) -> str:
 def _costs(group: GroupEconomy) -> Iterator[str]:
     """Both costs at the utilisation."""
     used = group.utilisation_ratio
-    yield f"  verdict            {VERDICTS[group.verdict]}" + (
-        "" if used is None else f" (at {used:.1%} used)"
-    )
+    verdict = VERDICTS[group.verdict] if group.has_line else "none, there is no line"
+    yield f"  verdict            {verdict}" + ("" if used is None else f" (at {used:.1%} used)")
     if group.efficiency.basis != "none":
         yield f"                     at equal efficiency: {VERDICTS[group.verdict_at_equal_efficiency]}"
     if used is None:

@@ -192,6 +192,17 @@ def test_people_see_the_arithmetic(ask: Any) -> None:
         assert text in out
 
 
+def test_people_see_a_line_that_is_always_passed_and_a_group_that_has_none(ask: Any) -> None:
+    contract = "commitment_ratio = 1.0\ncommitment_price_per_gpu_hour = 2.10\n"
+
+    _, always, _ = ask("breakeven", ONE + contract, "--utilisation", "0.1")
+    _, mixed, _ = ask("breakeven", MIXED, "--utilisation", "0.7")
+
+    assert "U*                 0: owning is cheaper at every utilisation" in always
+    assert "verdict            none, there is no line (at 70.0% used)" in mixed
+    assert "U* 62.5%, weighted by what the groups cost" in mixed
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
