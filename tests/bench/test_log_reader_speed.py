@@ -50,3 +50,22 @@ def test_a_gigabyte_of_unrelated_text_gives_no_row_at_sixty_megabytes_a_second(t
     print(f"reader {rate / 1e6:.0f} MB/s of CPU time, grep -F of its literals {grep_rate / 1e6:.0f} MB/s")
     assert reader.everything().steps == ()
     assert rate >= LEAST_BYTES_PER_SECOND
+
+
+def test_lines_made_of_signs_cost_no_more_than_two_seconds_a_megabyte() -> None:
+    signs = (
+        b"loss: 1.0 ", b"{'loss': 1.0, 'a': ", b"[epoch=1][batch=1/2]", b"step 1: train loss 2.0 ", b" a .. b",
+        b"Resuming training from ", b"x=1,Args(", b"device mesh with parallelism: pp=1, ", b"loading checkpoint from x ",
+    )  # fmt: skip
+    row = "iter {}: loss 2.5, time 250.00ms, mfu 40.00%\n"
+    for sign in signs:
+        line = (sign * 120_000)[:120_000] + b"\n"
+        reader = LogReader()
+
+        begin = time.process_time()
+        reader.feed(row.format(1).encode() + line * 8 + row.format(2).encode(), None)
+        reader.finish()
+        seconds = time.process_time() - begin
+
+        assert [item.step for item in reader.everything().steps] == [1, 2]
+        assert seconds <= 2.0, sign

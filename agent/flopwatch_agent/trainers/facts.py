@@ -20,6 +20,7 @@ Fact = int | float | str | bool
 
 _MAX_BLOCK_LINES = 4_000
 _MAX_ARGUMENTS = 1 << 16
+_SEARCHED_CHARACTERS = 4_000
 _TOLERATED_LINES = 2
 """So many lines of other writers may stand inside a dump."""
 _DOTTED = re.compile(r"\s(\w+) (?:\.{2,}) (\S.*?)\s*$")
@@ -51,7 +52,14 @@ class FactBook:
         return self._lines_left > 0
 
     def read(self, text: str) -> bool:
-        """Take the facts from a line; whether the line belongs to a config dump."""
+        """Take the facts from a line; whether the line belongs to a config dump.
+
+        Only a dict of settings may be long; of every other line the beginning is read, so that expressions stay quick.
+        """
+        for name, value in dict_pairs(text):
+            if name in CONFIG_KEYS:
+                self._named(CONFIG_KEYS[name], value.strip("'"), "config dump")
+        text = text[:_SEARCHED_CHARACTERS]
         if self._lines_left and self._read_block(text):
             return True
         self._read_line(text)
@@ -136,9 +144,6 @@ class FactBook:
             self._pair(dotted, "argument block")
         if "=" in text and _REPR.search(text):
             self._read_repr(text)
-        for name, value in dict_pairs(text):
-            if name in CONFIG_KEYS:
-                self._named(CONFIG_KEYS[name], value.strip("'"), "config dump")
         for form in LINES:
             found = form.search(text)
             if found:

@@ -85,6 +85,7 @@ FORMS = (
 )  # fmt: skip
 
 _SAID_CHARACTERS = 120
+_SEARCHED_CHARACTERS = 2_000
 _DONE = re.compile(
     r"successfully|[Ff]inished|completed|Completed|[Ss]aved checkpoint|checkpoint saved|runtime|validation loss at"
     r"|validate step|val[ _]loss|Validation bpb|eval_|\[val\]|valid on|\(after save_checkpoint"
@@ -93,7 +94,11 @@ _DONE = re.compile(
 
 
 def read_mark(text: str) -> list[Mark]:
-    """The marks of a line, one of a kind: the one that says most. Most lines have none."""
+    """The marks of a line, one of a kind: the one that says most. Most lines have none.
+
+    Only the beginning of a line is read: a longer one is no such line, and expressions stay quick.
+    """
+    text = text[:_SEARCHED_CHARACTERS]
     marks: dict[Kind, Mark] = {}
     for form in FORMS:
         found = form.pattern.search(text)
