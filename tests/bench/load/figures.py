@@ -1,5 +1,6 @@
 """Figures of a run: what it cost, how long it took, whether everything is there."""
 
+import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -117,16 +118,14 @@ def exactness(outcome: Outcome, stored: Stored) -> dict[str, Any]:
 
 
 def flatness(outcome: Outcome) -> dict[str, Any]:
-    """Memory, files, threads and disk over the run: at its quarters, and how the last one differs from the second."""
+    """Memory, files, threads and disk over the run: medians of its quarters, and how memory rose in the last two."""
     begin, end = outcome.wall
     rows = [each for each in outcome.watch.readings if begin <= each.at_seconds <= end]
-    quarters = [rows[round(at * (len(rows) - 1) / 4)] for at in range(5)]
+    quarters = [rows[len(rows) * at // 4 : len(rows) * (at + 1) // 4] for at in range(4)]
     names = ("resident_bytes", "anonymous_bytes", "files", "threads", "disk_bytes")
-    known = {name: [getattr(each, name) for each in quarters] for name in names}
-    half = [row for row in rows if row.at_seconds >= (begin + end) / 2]
-    hours = (half[-1].at_seconds - half[0].at_seconds) / 3600.0
-    grown = half[-1].anonymous_bytes - half[0].anonymous_bytes
-    return {
-        "at_quarters": known,
-        "anonymous_bytes_an_hour_in_the_second_half": grown / hours if hours else None,
+    known = {
+        name: [statistics.median(getattr(each, name) for each in quarter) for quarter in quarters]
+        for name in names
     }
+    _, _, third, fourth = known["anonymous_bytes"]
+    return {"by_quarter": known, "anonymous_bytes_an_hour": (fourth - third) / ((end - begin) / 4.0) * 3600.0}

@@ -87,14 +87,12 @@ _ROWS = {
 
 def _flat(known: dict[str, Any]) -> str:
     rows = []
-    for name, values in known["at_quarters"].items():
+    for name, values in known["by_quarter"].items():
         factor, unit = (1e-6, " MB") if name.endswith("bytes") else (1, "")
         rows.append((name + unit, *(f"{value * factor:.0f}" for value in values)))
-    table = _table(("over time", "begin", "1/4", "1/2", "3/4", "end"), rows)
-    slope = known["anonymous_bytes_an_hour_in_the_second_half"]
-    return table + (
-        "" if slope is None else f"\nanonymous memory in the second half: {slope / 1e6:+.1f} MB an hour\n"
-    )
+    table = _table(("medians of each quarter", "1st", "2nd", "3rd", "4th"), rows)
+    slope = known["anonymous_bytes_an_hour"]
+    return f"{table}\nanonymous memory from the third quarter to the fourth: {slope / 1e6:+.1f} MB an hour\n"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
