@@ -212,10 +212,15 @@ def unreadable(output: Output) -> str | None:
     return None
 
 
+def is_there(path: Path) -> bool:
+    """Whether a path is there and can be reached; ``Path.exists`` fails where a folder on the way is closed."""
+    return os.path.exists(path)  # noqa: PTH110 - answers False instead
+
+
 def data_check(chosen: AgentSettings, environ: Mapping[str, str]) -> Check:
     """Whether the spool's folder can be written."""
     folder = data_folder(chosen, environ)
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = next((path for path in (folder, *folder.parents) if is_there(path)), Path("/"))
     writable = os.access(existing, os.W_OK | os.X_OK)
     text = f"{folder} can be written" if writable else f"{folder} cannot be written: set agent.data_dir"
     return Check(name="spool", status="ok" if writable else "failed", text=text)
@@ -226,7 +231,7 @@ def socket_check(chosen: AgentSettings, environ: Mapping[str, str]) -> Check:
     path = socket_path(chosen, environ)
     if path is None:
         return Check(name="SDK socket", status="ok", text="switched off by agent.sdk_socket")
-    live = path.exists() and answers(path)
+    live = is_there(path) and answers(path)
     text = f"{path}: an agent listens" if live else f"{path}: no agent listens now"
     return Check(name="SDK socket", status="ok" if live else "warning", text=text)
 

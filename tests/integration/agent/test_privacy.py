@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -51,6 +52,49 @@ def test_an_agent_without_privileges_names_what_it_may_not_read_of_another_users
     assert any("CAP_SYS_PTRACE" in gap and "user id 0" in gap for gap in facts["permission_gaps"])
     assert collector.all("gpu_samples")
     assert "Traceback" not in agent.output()
+
+
+DOCTOR = """
+import encodings.ascii, encodings.idna, encodings.latin_1, os, sys
+import flopwatch_agent.doctor as doctor
+os.setgroups([]); os.setgid({user}); os.setuid({user})
+sys.exit(doctor.main(["--json", "--config", sys.argv[1]]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a command as another user")
+@pytest.mark.parametrize("owner", [0, NOBODY], ids=["another user's job", "a job of its own"])
+def test_doctor_ends_with_1_and_the_missing_permission_where_a_job_s_mfu_cannot_be_had(
+    request: pytest.FixtureRequest, fake_nvml: FakeNvml, tmp_path: Path, owner: int
+) -> None:
+    log, config = tmp_path / "train.log", tmp_path / "flopwatch.toml"
+    config.write_text(f"[agent]\ndata_dir = '{tmp_path}'\nsdk_socket = 'off'\n")
+    with log.open("ab") as sink:
+        os.chown(log, owner, owner)
+        identity = {"user": owner, "group": owner, "extra_groups": []}
+        process = subprocess.Popen(["sleep", "600"], stdout=sink, stderr=sink, cwd="/", **identity)
+    request.addfinalizer(lambda: (process.kill(), process.wait(5)))
+    fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
+    for folder in (tmp_path, fake_nvml.library):
+        reachable_by_all(folder)
+    os.chown(tmp_path, NOBODY, NOBODY)
+
+    answer = subprocess.run(
+        [sys.executable, "-c", DOCTOR.format(user=NOBODY), str(config)],
+        env={**os.environ, **fake_nvml.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert answer.stdout, answer.stderr
+    checks = json.loads(answer.stdout)["checks"]
+    (job,) = (check for check in checks if check["name"].startswith("job "))
+    failed = [check["name"] for check in checks if check["status"] == "failed"]
+    assert failed == ([job["name"]] if owner != NOBODY else [])
+    assert answer.returncode == (1 if owner != NOBODY else 0)
+    assert ("CAP_SYS_PTRACE" in job["text"]) == (owner != NOBODY)
 
 
 def test_secrets_of_a_job_reach_no_spool_batch_metric_or_log_of_ours(
@@ -137,8 +181,13 @@ def test_secrets_in_any_file_that_is_read_for_a_job_reach_nothing_of_ours(
     fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
 
     agent = new_agent(collector_url=collector.url)
-    eventually(lambda: len(collector.all("steps")) == 6, 40)
     findings = eventually(lambda: [f for f in collector.all("findings") if f["code"] == "bad_declaration"])
+    eventually(
+        lambda: any(run.get("world_size") == 1 for job in collector.all("jobs") for run in job.get("run", ()))
+    )
+    process.kill()  # the steps of a file wait ten seconds for better ones, or for the end of the job
+    process.wait(5)
+    eventually(lambda: len(collector.all("steps")) == 6, 40)
     metrics = agent.metrics()
     agent.kill()
 
