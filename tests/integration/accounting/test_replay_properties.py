@@ -75,7 +75,7 @@ def shifted(value, seconds, key=""):
     return value + seconds if late else value
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(tapes(), st.integers(0, 2**32 - 1))
 def test_order_and_duplicates_change_nothing_and_every_view_adds_up(found, seed):
     rng = random.Random(seed)  # noqa: S311 - an order, no secret
@@ -98,7 +98,7 @@ def test_order_and_duplicates_change_nothing_and_every_view_adds_up(found, seed)
             )
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(tapes(), st.sampled_from([-28_800.0, 28_800.0, 90.0]))
 def test_a_wrong_clock_that_the_recorder_saw_changes_nothing(found, skew):
     right = [recorded(batch, 0.0) for tape in found for batch in batches(tape, END)]
