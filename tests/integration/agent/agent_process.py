@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def eventually(read: Callable[[], T], seconds: float = 20.0) -> T:
+def eventually(read: Callable[[], T], seconds: float = 30.0) -> T:
     """The first true answer; fails when none came in time."""
     end = time.monotonic() + seconds
     while True:

@@ -100,34 +100,36 @@ def test_a_call_that_never_returns_costs_one_gpu_and_not_the_shutdown(fake_nvml:
     assert time.monotonic() - began < 11.0
 
 
-@pytest.mark.parametrize("code", [4, 999])
-def test_a_call_that_fails_costs_only_its_value(fake_nvml: FakeNvml, new_agent, code: int) -> None:
-    fake_nvml.write("gpus 2", f"err nvmlDeviceGetUtilizationRates 0 {code}")
+def test_a_call_that_fails_costs_only_its_value(fake_nvml: FakeNvml, new_agent) -> None:
+    failing = {0: 4, 1: 999}
+    name = "nvmlDeviceGetUtilizationRates"
+    fake_nvml.write("gpus 3", *(f"err {name} {index} {code}" for index, code in failing.items()))
 
     agent = new_agent()
-    eventually(lambda: agent.has(gpu("hw_gpu_utilization_ratio", 1)))
+    eventually(lambda: agent.has(gpu("hw_gpu_utilization_ratio", 2)))
     time.sleep(1.0)
     found = agent.metrics()
 
-    assert gpu("hw_gpu_utilization_ratio", 0) not in found
-    assert found[gpu("hw_power_watts", 0)] == 640.0
-    assert len(re.findall("nvmlDeviceGetUtilizationRates", agent.output())) <= 1
+    for index in failing:
+        assert gpu("hw_gpu_utilization_ratio", index) not in found
+        assert found[gpu("hw_power_watts", index)] == 640.0 + index
+    assert len(re.findall(name, agent.output())) <= len(failing)
 
 
-@pytest.mark.parametrize(
-    ("field_id", "series"),
-    [(82, "flopwatch_gpu_memory_temperature_celsius"), (138, "flopwatch_gpu_nvlink_transmit_bytes_total"),
-     (230, "flopwatch_gpu_recovery_action"), (3, "flopwatch_gpu_ecc_corrected_errors_total")],
-)  # fmt: skip
-def test_a_field_that_failed_is_absent_and_never_its_neighbours_value(
-    fake_nvml: FakeNvml, new_agent, field_id: int, series: str
-) -> None:
-    fake_nvml.write("gpus 1", f"fielderr {field_id} any 3")
+def test_a_field_that_failed_is_absent_and_never_its_neighbours_value(fake_nvml: FakeNvml, new_agent) -> None:
+    fields = {
+        82: "flopwatch_gpu_memory_temperature_celsius", 138: "flopwatch_gpu_nvlink_transmit_bytes_total",
+        230: "flopwatch_gpu_recovery_action", 3: "flopwatch_gpu_ecc_corrected_errors_total",
+    }  # fmt: skip
+    fake_nvml.write("gpus 5", *(f"fielderr {number} {index} 3" for index, number in enumerate(fields)))
 
     agent = new_agent()
-    eventually(lambda: agent.has(gpu("hw_power_watts", 0)))
+    eventually(lambda: all(agent.has(gpu("hw_power_watts", index)) for index in range(5)))
+    found = agent.metrics()
 
-    assert gpu(series, 0) not in agent.metrics()
+    for index, series in enumerate(fields.values()):
+        assert gpu(series, index) not in found
+        assert gpu(series, 4) in found
 
 
 def test_power_and_energy_come_by_the_older_calls_when_their_fields_fail(
