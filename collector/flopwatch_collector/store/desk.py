@@ -107,9 +107,11 @@ class Desk:
 
     def _answer(self, connection: socket.socket) -> dict[str, Any]:
         try:
-            _require_owner(connection)
+            # Read first, also from whom nothing is taken: a socket closed before that takes the answer with it.
             with connection.makefile("rb") as lines:
-                request = msgspec.json.decode(lines.readline(MOST_REQUEST_BYTES))
+                line = lines.readline(MOST_REQUEST_BYTES)
+            _require_owner(connection)
+            request = msgspec.json.decode(line)
             return {
                 "result": self._work.do(request["do"], request.get("options", {}), self._told(connection))
             }
