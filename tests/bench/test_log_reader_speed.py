@@ -55,7 +55,7 @@ def test_a_gigabyte_of_unrelated_text_gives_no_row_at_sixty_megabytes_a_second(t
 def test_lines_made_of_signs_cost_no_more_than_two_seconds_a_megabyte() -> None:
     signs = (
         b"loss: 1.0 ", b"{'loss': 1.0, 'a': ", b"[epoch=1][batch=1/2]", b"step 1: train loss 2.0 ", b" a .. b",
-        b"Resuming training from ", b"x=1,Args(", b"device mesh with parallelism: pp=1, ", b"loading checkpoint from x ",
+        b"Resuming training from ", b"x=1,Args(", b"device mesh with parallelism: pp=1, ", b"loading checkpoint from ",
     )  # fmt: skip
     row = "iter {}: loss 2.5, time 250.00ms, mfu 40.00%\n"
     for sign in signs:
