@@ -23,6 +23,8 @@ from flopwatch_collector.store.work import Answer, Work
 
 SOCKET = "socket"
 MOST_REQUEST_BYTES = 64 * 1024
+REQUEST_SECONDS = 10.0
+"""Whoever connects and says nothing, or hears nothing, is given up after this."""
 TELL_SECONDS = 0.2
 """Progress is told no more often."""
 _PEER = struct.Struct("3i")
@@ -98,8 +100,9 @@ class Desk:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(REQUEST_SECONDS)
         try:
-            with connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            with connection, contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
                 _send(connection, self._answer(connection))
         finally:
             with self._lock:

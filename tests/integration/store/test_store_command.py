@@ -22,6 +22,7 @@ from tests.integration.collector.test_process import collector, run
 from tests.integration.store.conftest import NOON
 
 from flopwatch_collector.model import BatchId, RawRows
+from flopwatch_collector.store import desk as desk_module
 from flopwatch_collector.store.desk import Desk, Refused, ask
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import StoreSettings, quiet
@@ -337,6 +338,17 @@ def test_what_is_no_request_is_answered_in_words(tmp_path) -> None:
             ask(tmp_path, "dance", {}, quiet)
     finally:
         desk.close()
+
+
+def test_whoever_connects_and_says_nothing_does_not_hold_up_the_end(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(desk_module, "REQUEST_SECONDS", 0.2)
+    desk = Desk(tmp_path, object())
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(str(tmp_path / "socket"))
+        time.sleep(0.05)
+        began = time.monotonic()
+        desk.close()
+        assert time.monotonic() - began < 5.0
 
 
 def test_another_user_is_refused_by_the_socket(tmp_path) -> None:
