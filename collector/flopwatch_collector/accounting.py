@@ -24,6 +24,7 @@ from flopwatch_collector.compute.breakeven import verdict
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.figure import step_figure
 from flopwatch_collector.compute.goodput import goodput_of
+from flopwatch_collector.compute.inputs import LedgerPolicy
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.ledger import joined
 from flopwatch_collector.compute.mfu import JobBasis
@@ -58,6 +59,8 @@ class Terms:
     """Earlier than the first sample, where capacity is known to have been there."""
     raw_days: float = math.inf
     """How long raw data are kept: older windows are not computed again."""
+    elastic_nodes: tuple[str, ...] = ()
+    """Names of nodes that come and go, ``*`` for any text."""
 
 
 class Accounting:
@@ -72,11 +75,10 @@ class Accounting:
         self._prices = terms.prices
         self._store = store
         self._memory = Reserved(control)
-        self._windows = Windows(store, self._memory)
+        self._policy = LedgerPolicy(elastic_nodes=terms.elastic_nodes)
+        self._load()
         self._history = History(store, control, self._zone, terms.timer)
         self._history.begin_with(terms.since_seconds, terms.raw_days * DAY_SECONDS)
-        self._peaks = Peaks(control)
-        self._daybook = DayBook(control)
         self._lock = threading.Lock()
         self._ticking = threading.Lock()
         self._now = 0.0
@@ -84,6 +86,12 @@ class Accounting:
         self._followed = -FOLLOW_SECONDS
         self._provisional = Computed.nothing()
         self._figures: dict[int, query.MfuFigure] = {}
+
+    def _load(self) -> None:
+        """What is kept beside the windows, as it was written last."""
+        self._windows = Windows(self._store, self._memory, self._policy)
+        self._peaks = Peaks(self._memory)
+        self._daybook = DayBook(self._memory)
 
     def tick(self, now: float) -> None:
         """Bring everything up to ``now``: write what became final, recompute the rest, fill in some history."""
@@ -94,7 +102,7 @@ class Accounting:
         """From now on this collector writes what becomes final: start from what the others have written."""
         with self._ticking:
             self._memory.on_duty = True
-            self._windows = Windows(self._store, self._memory)
+            self._load()
             self._history.take_over()
 
     def follow(self, now: float) -> None:
@@ -103,7 +111,7 @@ class Accounting:
             edge = _edge(now) - WINDOW_SECONDS  # the window that became final last may not be written yet
             if self._memory.on_duty or self._timer() - self._followed >= FOLLOW_SECONDS:
                 self._memory.on_duty = False
-                self._windows = Windows(self._store, self._memory)
+                self._load()
                 self._history.follow(now, edge)
                 self._followed = self._timer()
             self._provide(self._fleet.state(), now, edge)

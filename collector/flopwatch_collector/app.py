@@ -316,6 +316,7 @@ def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accoun
         time_zone=settings.collector.time_zone,
         prices=prices_of(settings.costs),
         raw_days=settings.collector.raw_days,
+        elastic_nodes=settings.collector.elastic_nodes,
     )
     return Accounting(kept.store, kept.control, directory, terms)
 

@@ -46,6 +46,8 @@ class CollectorSettings:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     time_zone: str = "UTC"
+    elastic_nodes: tuple[str, ...] = ()
+    """Names of nodes that come and go, ``*`` for any text: while they are silent they are no capacity."""
     public_url: str | None = None
     """Where people reach the dashboard, for links in alerts; default: this host and port."""
     insecure: bool = False

@@ -159,12 +159,17 @@ class History:
             else:
                 self._progress = max(self._progress or 0.0, 1.0 - outstanding / total)
 
-    def _compute(self, windows: list[int], compute: Compute) -> None:
-        """Compute and keep these windows; the next chunk is larger or smaller by what this one took."""
+    def _compute(self, windows: list[int], compute: Compute, *, again: bool = False) -> None:
+        """Compute and keep these windows; the next chunk is larger or smaller by what this one took.
+
+        ``again``: they are kept already; without any raw data left they stay as they are.
+        """
         started = self._timer()
         self._arrivals.served({window // HOUR_WINDOWS for window in windows})
         start, end = windows[0] * float(WINDOW_SECONDS), (windows[-1] + 1) * float(WINDOW_SECONDS)
         computed = compute(start, end)
+        if again and not computed.samples:
+            return
         self._closing.reopen(start, end)  # first, so that nobody keeps a closed day's old sum
         self._put(windows, computed)
         took = self._timer() - started
@@ -208,7 +213,7 @@ class History:
         first, last = int(begin) // WINDOW_SECONDS, int(edge) // WINDOW_SECONDS
         own = sorted((window for window in windows if first <= window < last), reverse=True)
         for chunk in chunks(own, max(self._size, HOUR_WINDOWS)):
-            self._compute(chunk, compute)
+            self._compute(chunk, compute, again=True)
         self._late.done(taken)
         return bool(taken)
 

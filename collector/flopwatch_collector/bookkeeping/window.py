@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -121,8 +122,17 @@ class Windows:
                 for job in lines
             },
             policy=self._policy,
+            elastic=self._elastic(state),
         )
         return self._with_evidence(inputs, span, read), bases
+
+    def _elastic(self, state: FleetState) -> frozenset[int]:
+        """Nodes whose name fits a pattern of elastic ones."""
+        return frozenset(
+            number
+            for number, node in state.nodes.items()
+            if any(fnmatchcase(node.name, pattern) for pattern in self._policy.elastic_nodes)
+        )
 
     def _queues(self, start: float, end: float) -> Columns:
         """Queue snapshots of a stretch, and of so long before it that they may still hold; nothing without any."""

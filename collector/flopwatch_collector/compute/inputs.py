@@ -15,9 +15,11 @@ from flopwatch_collector.model import Columns, Gpu, JobRecord, LeaseRecord, Node
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LedgerPolicy:
-    """The times that decide between buckets."""
+    """What decides between buckets beside the data."""
 
     idle_grace_seconds: float = 300.0
+    elastic_nodes: tuple[str, ...] = ()
+    """Names of nodes that come and go, ``*`` for any text."""
 
 
 Liable = Mapping[int, Liability]
@@ -63,6 +65,8 @@ class LedgerInputs:
     newest_seconds: Mapping[int, float] = field(default_factory=dict)
     """Time of each GPU's newest sample at all; where it is missing, that of its newest one in ``samples``."""
     idle_watts: Mapping[int, float] = field(default_factory=dict)
+    elastic: frozenset[int] = frozenset()
+    """Nodes that come and go: while they are silent and nobody holds them, they are no capacity."""
     policy: LedgerPolicy = LedgerPolicy()
     leases_by_job: Mapping[int, tuple[LeaseRecord, ...]] = field(init=False, repr=False, compare=False)
 

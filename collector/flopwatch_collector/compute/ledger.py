@@ -3,7 +3,7 @@
 Inside a run its records decide; inside another lease, and outside of leases, samples and declarations do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,7 +69,14 @@ def account(inputs: LedgerInputs, start: float, end: float) -> Columns:
     single = [hold for hold in holds if hold.gpu not in shared]
     rows = _account(inputs, span, tracks, (single, holds))
     check(rows, capacity(tracks))
-    return rows
+    return _without_gone(rows, inputs.elastic) if inputs.elastic else rows
+
+
+def _without_gone(rows: Columns, elastic: Collection[int]) -> Columns:
+    """The rows without time in which an elastic node was not there: nothing is known of it and nobody holds it."""
+    gone = (rows["bucket"] == CODE["UNKNOWN"]) & (rows["reason"] == 0)
+    gone &= np.isin(rows["node"], np.fromiter(elastic, dtype=np.int64))
+    return {name: values[~gone] for name, values in rows.items()}
 
 
 def _account(

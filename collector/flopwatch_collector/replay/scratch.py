@@ -64,7 +64,11 @@ class Scratch(AbstractContextManager["Scratch"]):
             latest=self.store.latest_gpus,
             site_accelerators=settings.site_accelerators(),
         )
-        self._terms = Terms(time_zone=settings.collector.time_zone, prices=prices_of(settings.costs))
+        self._terms = Terms(
+            time_zone=settings.collector.time_zone,
+            prices=prices_of(settings.costs),
+            elastic_nodes=settings.collector.elastic_nodes,
+        )
         self.ingest = Ingest(self.directory, self.control, self.store, clock=lambda: self._received)
         self._parts.callback(self.ingest.close)
 

@@ -447,3 +447,16 @@ def test_hours_of_hardly_any_sm_activity_are_barely_used(tmp_path):
 
     assert metrics["barely_used_gpu_seconds"] == 7200
     assert (metrics["U_bill"], metrics["U_bill_without_barely_used"]) == (1.0, 0.5)
+
+
+def test_an_elastic_node_is_capacity_only_while_it_is_there(tmp_path):
+    settings = tmp_path / "site.toml"
+    settings.write_text('[collector]\nelastic_nodes = ["spot-*"]\n')
+    tapes = [NodeTape(name, gpus=2) for name in ("spot-1", "own-1")]
+    for tape in tapes:
+        tape.sample(None, 0, 1200, **EMPTY)
+        tape.sample(None, 2400, 3600, **EMPTY)
+
+    found = buckets(tmp_path, tapes, 3600, "--config", str(settings))
+
+    assert found == {"FREE": 4 * 2400, "UNKNOWN": 2 * 1200}
