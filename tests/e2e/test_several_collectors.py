@@ -33,6 +33,10 @@ url = "{hook}"
 """
 
 
+INTERVAL_SECONDS = {"quiet": 1.0, "steady": 60.0}
+"""So that the one node is soon silent and the other, on a busy machine, never."""
+
+
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     made = Receiver()
@@ -67,7 +71,7 @@ def push(port: int, node: str, sequence: int) -> bool:
         "spool": "s",
         "sequence": sequence,
         "sampled_at_seconds": now,
-        "interval_seconds": 1.0,
+        "interval_seconds": INTERVAL_SECONDS[node],
         "gpus": [{"uuid": f"GPU-{node}", "slot": "0000:1b:00.0", "name": "NVIDIA H100 80GB HBM3"}],
         "gpu_samples": [{"gpu": f"GPU-{node}", "time_seconds": now, "kernel_active_ratio": 0.5}],
     }

@@ -64,8 +64,7 @@ ENGINES = {
     "memory": (MemoryStore, False),
     "embedded": (EmbeddedStore, False),
     "embedded-closed-hours": (EmbeddedStore, True),
-    "clickhouse": (None, False),
-    "clickhouse-opened-again": (None, True),
+    "clickhouse": (None, True),
 }
 if clickhouse.LIVE:
     ENGINES["clickhouse-live"] = (clickhouse.live_store, False)
