@@ -118,8 +118,15 @@ class Rollups:
     def drop(self, kind: RollupKind, before: float) -> None:
         """Forget windows that start before a time."""
         old = f"ts < {instant(before)}"
-        self._mutate(WINDOWS, f"kind = {literal(kind)} AND {old}")
-        self._mutate(kind, old)
+        if self._any(WINDOWS, f"kind = {literal(kind)} AND {old}"):
+            self._mutate(WINDOWS, f"kind = {literal(kind)} AND {old}")
+        if self._any(kind, old):
+            self._mutate(kind, old)
+
+    def _any(self, table: str, condition: str) -> bool:
+        """Whether a table has such rows; looking costs less than a mutation that finds none."""
+        found = self._client.ask(f"SELECT toInt64(count()) AS rows FROM {name(table)} WHERE {condition}")
+        return bool(found["rows"][0])
 
     def drop_superseded(self) -> None:
         """Remove rows that a later put replaced, and those of puts that were never finished."""
