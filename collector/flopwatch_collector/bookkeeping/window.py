@@ -98,8 +98,6 @@ class Windows:
         ahead = STALE_INTERVALS * max(longest, LONGEST_INTERVAL_SECONDS if now - end > 3600.0 else longest)
         read = (start - margin, min(now, end + ahead) + 0.002)
         samples = self._store.gpu_samples(*read, SAMPLE_COLUMNS)
-        slowed = throttling(samples, now)
-        slow = confirmed_windows(samples)
         bases = {job: self.basis(state, job) for job in lines}
         inputs = LedgerInputs(
             now=now,
@@ -113,14 +111,7 @@ class Windows:
             queues=self._queues(start, end),
             idle_watts=self._idle.watts(),
             newest_seconds=_newest(state),
-            work={
-                job: JobWork(
-                    useful_seconds=useful_seconds(lines[job].steps, bases[job]),
-                    straggling=straggling(lines[job], slow[job]) if job in slow else None,
-                    throttling=slowed.get(job),
-                )
-                for job in lines
-            },
+            work=_work(lines, bases, samples, now),
             policy=self._policy,
             elastic=self._elastic(state),
         )
@@ -271,6 +262,21 @@ class Windows:
         if (since := self._declarations.new_since()) is not None:
             late.append((since, edge))
         return [(start, min(end, edge)) for start, end in late if start < min(end, edge)]
+
+
+def _work(
+    lines: Mapping[int, JobTimeline], bases: Mapping[int, JobBasis], samples: Columns, now: float
+) -> dict[int, JobWork]:
+    """What the steps of every run were worth, and what stragglers and throttling took of them."""
+    slowed, slow = throttling(samples, now), confirmed_windows(samples)
+    return {
+        job: JobWork(
+            useful_seconds=useful_seconds(line.steps, bases[job]),
+            straggling=straggling(line, slow[job]) if job in slow else None,
+            throttling=slowed.get(job),
+        )
+        for job, line in lines.items()
+    }
 
 
 def _newest(state: FleetState) -> dict[int, float]:
