@@ -108,3 +108,17 @@ def test_wrong_use_is_said(tmp_path, capsys) -> None:
     assert "--to URL" in capsys.readouterr().err
     assert store_command.main(["copy", "--from", str(tmp_path), "--to", "http://127.0.0.1:1"]) == 1
     assert "holds no store" in capsys.readouterr().err
+
+
+def test_the_other_commands_work_on_clickhouse_too(chdb, tmp_path, monkeypatch, capsys) -> None:
+    for name, value in {
+        "STORE": "clickhouse", "CLICKHOUSE_URL": chdb.url, "CLICKHOUSE_DATABASE": "commands",
+        "DATA_DIR": str(tmp_path),
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"FLOPWATCH_COLLECTOR_{name}", value)
+    assert store_command.main(["stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"]["gpu"] == 0
+    assert store_command.main(["check"]) == 0
+    assert "nothing is missing" in capsys.readouterr().out
+    assert store_command.main(["backup", str(tmp_path / "copy")]) == 1
+    assert "BACKUP DATABASE commands" in capsys.readouterr().err
