@@ -9,6 +9,7 @@ from flopwatch_collector.ingest.identity import Claim, Identity, Known, claim, f
 from flopwatch_collector.ingest.place import Place
 from flopwatch_collector.ingest.sightings import Seen, Sightings
 from flopwatch_collector.ingest.table import TOUCH_SECONDS, Table, next_number
+from flopwatch_collector.ingest.turns import lived
 from flopwatch_collector.model import JobPart, JobRecord
 
 SWEEP_SECONDS = 60.0
@@ -82,7 +83,7 @@ class Jobs:
     def sight(self, place: Place, seen: Seen) -> int:
         """The number of the sighted job; its record knows what the sighting says."""
         bindings = self._index.bindings.setdefault(place.node, {})
-        repeated = self._sightings.repeated(place, seen)
+        repeated = None if place.told else self._sightings.repeated(place, seen)
         if repeated is not None and bindings.get(seen.job.ref) == repeated:
             return repeated
         asked = claim(place.cluster, place.node_name, seen.job, place.shifted(seen.job.start_time_seconds))
@@ -95,7 +96,8 @@ class Jobs:
         old = self._record(number)
         self._put(old, with_sighting(old, place, seen))
         self._doubt(number, seen, asked)
-        self._sightings.tell(place, seen, number)
+        if not place.told:
+            self._sightings.tell(place, seen, number)
         return number
 
     def _doubt(self, number: int, seen: Seen, asked: Claim) -> None:
@@ -176,7 +178,12 @@ class Jobs:
         if asked.group.startswith("node/"):
             weaker = replace(asked, by_start=True)
             return number if fits(weaker, self._known(number, place.node), place.time_seconds) else None
-        if identity.group.startswith("node/") and self._joined(place, asked) is None:
+        if asked.group.startswith("launch/") and identity.group.startswith("kubernetes/"):
+            return number if fits(asked, self._known(number, place.node), place.time_seconds) else None
+        stronger = identity.group.startswith("node/") or (
+            identity.group.startswith("launch/") and asked.group.startswith("kubernetes/")
+        )
+        if stronger and self._joined(place, asked) is None:
             return number
         return None
 
@@ -226,7 +233,10 @@ class Jobs:
     def _strengthen(self, number: int, asked: Claim) -> None:
         """Keep what a sighting adds to the job's identity: a better group, the submit time, the start."""
         old = self._identities.records[number]
-        weaker = bool(old.group) and asked.group.startswith("node/")
+        weaker = bool(old.group) and (
+            asked.group.startswith("node/")
+            or (asked.group.startswith("launch/") and old.group.startswith("kubernetes/"))
+        )
         starts = [start for start in (old.start_seconds, asked.start_seconds) if start is not None]
         new = Identity(
             number=number,
@@ -249,19 +259,6 @@ class Jobs:
         if save:
             self._index.saved_seconds[new.number] = new.last_seen_seconds
         self._records.put(new.number, new, save=save)
-
-
-def lived(own: JobRecord, theirs: JobRecord) -> JobRecord:
-    """Another collector's record of a job, with the newest sign of life that either has of each part."""
-    seen = {(part.node, part.ref): part.last_seen_seconds for part in own.parts}
-    parts = tuple(
-        replace(part, last_seen_seconds=max(part.last_seen_seconds, seen.get((part.node, part.ref), 0.0)))
-        if part.end_seconds is None
-        else part
-        for part in theirs.parts
-    )
-    last = max([theirs.last_seen_seconds, *(part.last_seen_seconds for part in parts)])
-    return replace(theirs, parts=parts, last_seen_seconds=last)
 
 
 def _distance(asked: Claim, known: Known) -> tuple[float, float]:
@@ -340,6 +337,8 @@ def _target(sighting: JobSighting) -> float | None:
 def _part(old: JobPart | None, place: Place, seen: Seen) -> JobPart:
     """A node's part after a sighting; an older sighting that arrives late adds only the start."""
     new, start = seen.job, place.shifted(seen.job.start_time_seconds)
+    if old is not None and place.told:
+        return _told_part(old, place, seen)
     if old is not None:
         start = old.start_seconds if start is None else min(start, old.start_seconds or start)
         if place.time_seconds < old.last_seen_seconds:
@@ -358,6 +357,22 @@ def _part(old: JobPart | None, place: Place, seen: Seen) -> JobPart:
         waiting_for=new.waiting_for,
         log_path=new.log_path or (old.log_path if old is not None else None),
         log_problem=old.log_problem if old is not None else None,
+    )
+
+
+def _told_part(old: JobPart, place: Place, seen: Seen) -> JobPart:
+    """A node's part after a scheduler's word: whether it lasts; what its processes do only the node knows."""
+    end = place.shifted(seen.job.end_time_seconds)
+    starts = [at for at in (old.start_seconds, place.shifted(seen.job.start_time_seconds)) if at is not None]
+    return replace(
+        old,
+        leased_gpus=old.leased_gpus if seen.leased_gpus is None else seen.leased_gpus,
+        start_seconds=min(starts, default=None),
+        end_seconds=end,
+        exit_reason=None if end is None else seen.job.exit_reason,
+        last_seen_seconds=max(
+            old.last_seen_seconds, place.time_seconds if end is None else old.last_seen_seconds
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from flopwatch_collector.ingest import declared
@@ -71,3 +72,16 @@ class Shared:
 def turns(control: Control) -> Turns:
     """The turns that a control state asks for."""
     return Shared(cast("SharedControl", control)) if getattr(control, "shared", False) else Unshared()
+
+
+def lived(own: JobRecord, theirs: JobRecord) -> JobRecord:
+    """Another collector's record of a job, with the newest sign of life that either has of each part."""
+    seen = {(part.node, part.ref): part.last_seen_seconds for part in own.parts}
+    parts = tuple(
+        replace(part, last_seen_seconds=max(part.last_seen_seconds, seen.get((part.node, part.ref), 0.0)))
+        if part.end_seconds is None
+        else part
+        for part in theirs.parts
+    )
+    last = max([theirs.last_seen_seconds, *(part.last_seen_seconds for part in parts)])
+    return replace(theirs, parts=parts, last_seen_seconds=last)
