@@ -21,6 +21,8 @@ class Place:
     received_seconds: float
     offset_seconds: float = 0.0
     interval_seconds: float = 10.0
+    told: bool = False
+    """A scheduler or an operator says so, not the node: no sign of life of the node."""
 
     def shifted(self, seconds: float | None) -> float | None:
         """A time of the batch on the collector's clock; never later than its arrival."""
