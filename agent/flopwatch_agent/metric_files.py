@@ -22,6 +22,7 @@ from flopwatch_agent.source import JobProcess, ObservedJob
 from flopwatch_agent.trainers.tensorboard import TAGS
 
 SCAN_SECONDS = 20.0
+SHARED_SECONDS = 0.5
 MAX_FOLDERS = 16
 MAX_ENTRIES = 2000
 MAX_DEPTH = 6
@@ -67,22 +68,25 @@ class MetricFiles:
         self._procfs = procfs
         self._root = procfs.tree.root
         self._known: dict[str, tuple[float, tuple[MetricFile, ...]]] = {}
+        self._parents: dict[int, int] = {}
+        """Who started each process: looked up once for all jobs of a look."""
+        self._parents_at = float("-inf")
 
     def find(self, job: ObservedJob, now: float) -> tuple[MetricFile, ...]:
         """The files of a live job, the more telling first."""
         kept = self._known.get(job.sighting.ref)
         if kept is None or not 0 <= now - kept[0] < SCAN_SECONDS:
-            kept = self._known[job.sighting.ref] = (now, self._look(job) if job.processes else ())
+            kept = self._known[job.sighting.ref] = (now, self._look(job, now) if job.processes else ())
         return kept[1]
 
     def forget(self, ref: str) -> None:
         """Drop what is kept of a job that ended."""
         self._known.pop(ref, None)
 
-    def _look(self, job: ObservedJob) -> tuple[MetricFile, ...]:
+    def _look(self, job: ObservedJob, now: float) -> tuple[MetricFile, ...]:
         found: dict[FileIdentity, MetricFile] = {}
         folders: list[JobPath] = []
-        for process in (*job.processes, *self._children(job)):
+        for process in (*job.processes, *self._children(job, now)):
             self._open_ones(process, found, folders)
         folders += self._paths(job, job.output_paths)
         left = [MAX_ENTRIES]
@@ -116,14 +120,16 @@ class MetricFiles:
                 item = MetricFile(identity=identity_of(status), way=path.way, path=path.inside, kind=kind)
                 yield item, (path.inside, status)
 
-    def _children(self, job: ObservedJob) -> list[JobProcess]:
+    def _children(self, job: ObservedJob, now: float) -> list[JobProcess]:
         """Processes that the job's own started and that are none of them, such as a tracker's writer."""
         own = {process.pid: process for process in job.processes}
-        parents = ((pid, own.get(self._procfs.parent(pid) or 0)) for pid in self._procfs.pids())
+        if not 0 <= now - self._parents_at < SHARED_SECONDS:
+            self._parents = {pid: self._procfs.parent(pid) or 0 for pid in self._procfs.pids()}
+            self._parents_at = now
         return [
-            dataclasses.replace(parent, pid=pid, rank=None, is_top=False)
-            for pid, parent in parents
-            if parent is not None and pid not in own
+            dataclasses.replace(own[parent], pid=pid, rank=None, is_top=False)
+            for pid, parent in self._parents.items()
+            if parent in own and pid not in own
         ]
 
     def _open_ones(
