@@ -18,6 +18,8 @@ RANGES: Mapping[str, float] = {
     "30d": 2_592_000.0,
 }
 DEFAULT_RANGE = "24h"
+MOST_INPUTS = 100
+LONGEST_INPUT = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +34,8 @@ class View:
     width: int = 1366
     height: int = 768
     prefix: str = "/ui/"
+    inputs: tuple[tuple[str, str], ...] = ()
+    """What a page's forms hold, as the address has it: names with a dot in them, and values as they were typed."""
 
     @property
     def palette(self) -> Palette:
@@ -114,7 +118,17 @@ def from_browser(state: Mapping[str, Any], prefix: str) -> View:
         width=_pixels(state.get("w"), 1366),
         height=_pixels(state.get("h"), 768),
         prefix=prefix,
+        inputs=_inputs(state.get("inputs")),
     )
+
+
+def _inputs(value: object) -> tuple[tuple[str, str], ...]:
+    """Names and values of forms, each short and the first of its name, sorted so that like forms share an answer."""
+    if not isinstance(value, list):
+        return ()
+    pairs = [pair for pair in value[:MOST_INPUTS] if isinstance(pair, list) and len(pair) == 2]
+    typed = {str(name)[:LONGEST_INPUT]: str(given)[:LONGEST_INPUT] for name, given in reversed(pairs)}
+    return tuple(sorted(typed.items()))
 
 
 def _range(value: object) -> str:

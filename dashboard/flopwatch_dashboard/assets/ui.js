@@ -23,6 +23,7 @@
       range: RANGES.includes(range) ? range : "24h",
       cluster: q.get("cluster") || null,
       kiosk: q.get("kiosk") === "1",
+      inputs: [...q.entries()].filter(([name]) => name.includes(".")),
     };
   }
 
