@@ -11,10 +11,14 @@ from typing import Any, Literal
 from flopwatch import accelerators
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
-from flopwatch_collector import config_cluster
+from flopwatch_collector import config_alerts, config_cluster
 from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
 
+ALERT_RULES = config_alerts.ALERT_RULES
+AlertSettings = config_alerts.AlertSettings
+NotifySettings = config_alerts.NotifySettings
+RouteSettings = config_alerts.RouteSettings
 CONTROL_FILE = "control.sqlite"
 """In the data folder: tokens, identities, alerts."""
 
@@ -101,59 +105,6 @@ class TargetSettings:
         for name, value in [*pairs, ("targets.default", self.default)]:
             if value is not None and not (isinstance(value, (int, float)) and 0.0 < value <= 1.0):
                 raise SettingError(name, value, "a ratio above 0, at most 1 (0.45 for 45 %)")
-
-
-ALERT_RULES = (
-    "MfuLow", "JobHang", "IdleHeld", "HighUtilLowMfu", "Straggler", "NodeDown", "NoData", "BelowBreakeven",
-)  # fmt: skip
-_NOT_NEGATIVE = (
-    "mfu_low_for_seconds", "mfu_low_keep_seconds", "idle_held_for_seconds", "no_data_for_seconds", "warmup_steps",
-    "observe_days",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AlertSettings:
-    """``[alerts]``: levels and times of the rules."""
-
-    mfu_low_for_seconds: float = 1800.0
-    mfu_low_keep_seconds: float | None = None
-    """How long MFU must stay above the clear level; default: as long as ``for``."""
-    mfu_low_clear_factor: float = 1.1
-    """Clears at target x factor."""
-    warmup_steps: int = 5
-    evaluate_seconds: float = 15.0
-    idle_held_for_seconds: float = 1800.0
-    no_data_for_seconds: float = 300.0
-    observe_days: float = 7.0
-    """New installs only show alerts for this long, before they send them."""
-    send: tuple[str, ...] = ("MfuLow",)
-    """Rules that send from the first day."""
-
-    def __post_init__(self) -> None:
-        for name in _NOT_NEGATIVE:
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise SettingError(f"alerts.{name}", value, "0 or more")
-        for rule in self.send:
-            if rule not in ALERT_RULES:
-                raise SettingError("alerts.send", rule, "names of rules: " + ", ".join(ALERT_RULES))
-        if self.mfu_low_clear_factor < 1.0:
-            raise SettingError("alerts.mfu_low_clear_factor", self.mfu_low_clear_factor, "1 or more")
-        if not 1.0 <= self.evaluate_seconds <= 300.0:
-            raise SettingError("alerts.evaluate_seconds", self.evaluate_seconds, "1 to 300")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NotifySettings:
-    """One ``[[notify]]``: where alerts go."""
-
-    kind: Literal["webhook"] = "webhook"
-    name: str = "webhook"
-    url: str | None = None
-    url_file: Path | None = None
-    token_file: Path | None = None
-    timeout_seconds: float = 10.0
 
 
 RESERVED_LABELS = frozenset(
@@ -259,6 +210,7 @@ class Settings:
     costs: CostSettings = field(default_factory=CostSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
     notify: tuple[NotifySettings, ...] = ()
+    routes: tuple[RouteSettings, ...] = ()
     peak_overrides: tuple[PeakOverride, ...] = ()
     remote_write: tuple[RemoteWriteSettings, ...] = ()
 
@@ -273,15 +225,14 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
     Raises:
         SettingError: an unknown setting, a wrong type, or a value that is not allowed.
     """
-    channels = tables.get("notify", [])
-    if not isinstance(channels, list):
-        raise SettingError("notify", channels, "an array of tables, [[notify]]")
+    notify = config_alerts.read_notify(tables)
     return Settings(
         collector=section(CollectorSettings, "collector", tables, environ),
         targets=section(TargetSettings, "targets", tables, environ),
         costs=read_costs(tables, environ),
-        alerts=section(AlertSettings, "alerts", tables, environ),
-        notify=tuple(section(NotifySettings, "notify", {"notify": table}, {}) for table in channels),
+        alerts=config_alerts.read_alerts(tables, environ),
+        notify=notify,
+        routes=config_alerts.read_routes(tables, notify),
         peak_overrides=_peak_overrides(tables),
         remote_write=_remote_write(tables),
     )
