@@ -12,8 +12,10 @@ from flopwatch import accelerators
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
 from flopwatch_collector import config_alerts, config_cluster
+from flopwatch_collector.config_budgets import BudgetSettings, read_budgets
 from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
+from flopwatch_collector.config_reports import ReportSettings, read_reports
 
 ALERT_RULES = config_alerts.ALERT_RULES
 AlertSettings = config_alerts.AlertSettings
@@ -213,6 +215,8 @@ class Settings:
     routes: tuple[RouteSettings, ...] = ()
     peak_overrides: tuple[PeakOverride, ...] = ()
     remote_write: tuple[RemoteWriteSettings, ...] = ()
+    budgets: tuple[BudgetSettings, ...] = ()
+    reports: tuple[ReportSettings, ...] = ()
 
     def site_accelerators(self) -> tuple[Accelerator, ...]:
         """GPU models with the site's own peaks; they win over the table."""
@@ -235,6 +239,8 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         routes=config_alerts.read_routes(tables, notify),
         peak_overrides=_peak_overrides(tables),
         remote_write=_remote_write(tables),
+        budgets=read_budgets(tables),
+        reports=read_reports(tables),
     )
 
 

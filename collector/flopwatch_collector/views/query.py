@@ -69,6 +69,16 @@ class CollectorQuery:
         other._memo = Memo()  # noqa: SLF001 - its own
         return other
 
+    @property
+    def sources(self) -> Sources:
+        """What the answers are made from."""
+        return self._sources
+
+    @property
+    def present(self) -> Present:
+        """Jobs as they stand."""
+        return self._present
+
     def status(self) -> Status:
         """The frame of every page."""
         moment = self._moment(Range())
