@@ -1,0 +1,93 @@
+"""Whether a run that reports nothing hangs: how long it is silent, and what its hardware shows meanwhile."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from flopwatch_collector.compute.progress import hang_threshold_seconds
+
+TENSOR_RATIO: Final = 0.001
+POWER_RATIO: Final = 0.5
+NIC_RATIO: Final = 0.01
+EARLY_SECONDS: Final = 90.0
+EARLY_GAPS: Final = 2.0
+PAUSE_FACTOR: Final = 1.5
+"""A silence is not judged early before it is so much longer than pauses the run had before."""
+EARLY_SIGNALS: Final = 2
+Corroboration = Literal["tensor_off", "power_low", "nic_silent", "ledger"]
+Standing = Literal["progressing", "suspect", "hang", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Silence:
+    """How long a run has reported nothing, and what its GPUs and network show since."""
+
+    overdue_seconds: float | None = None
+    """Since its newest step or finished phase."""
+    gap_seconds: float | None = None
+    """The usual (99th percentile) time between reports."""
+    longest_pause_seconds: float | None = None
+    """Longest silence it had and went on from."""
+    tensor_active_ratio: float | None = None
+    power_ratio: float | None = None
+    """Power over the run's usual."""
+    nic_ratio: float | None = None
+    """Network throughput over the run's usual; None for a run on one node."""
+    in_phase: bool = False
+    """A checkpoint, an evaluation or the start-up is open."""
+    source_alive: bool = True
+    """Its agent reports and its log can be read."""
+    ledger_hang: bool = False
+    """The ledger took the silence for a hang."""
+
+
+def corroboration(silence: Silence) -> tuple[Corroboration, ...]:
+    """The hardware's signals that nothing is computed."""
+    pairs: tuple[tuple[Corroboration, float | None, float], ...] = (
+        ("tensor_off", silence.tensor_active_ratio, TENSOR_RATIO),
+        ("power_low", silence.power_ratio, POWER_RATIO),
+        ("nic_silent", silence.nic_ratio, NIC_RATIO),
+    )
+    found = [name for name, value, level in pairs if value is not None and value <= level]
+    return tuple(found) or (("ledger",) if silence.ledger_hang else ())
+
+
+def missing_signals(silence: Silence) -> tuple[str, ...]:
+    """Signals that would decide and are not there."""
+    pairs = (
+        ("tensor_active", silence.tensor_active_ratio),
+        ("power", silence.power_ratio),
+        ("network", silence.nic_ratio),
+    )
+    return tuple(name for name, value in pairs if value is None)
+
+
+def early_seconds(silence: Silence) -> float:
+    """When two signals decide: after two usual gaps, 90 s, and clearly longer than earlier pauses."""
+    return max(
+        EARLY_SECONDS,
+        EARLY_GAPS * (silence.gap_seconds or 0.0),
+        PAUSE_FACTOR * (silence.longest_pause_seconds or 0.0),
+    )
+
+
+def standing(silence: Silence) -> Standing:
+    """Where the run stands. An open phase and a source that is not alive are no hang, whatever the hardware does."""
+    if silence.ledger_hang:
+        return "hang"
+    if silence.overdue_seconds is None or not silence.source_alive:
+        return "unknown"
+    if silence.in_phase:
+        return "progressing"
+    signals = corroboration(silence)
+    if silence.gap_seconds is not None and len(signals) >= EARLY_SIGNALS:
+        threshold = min(early_seconds(silence), _threshold(silence))
+        return "hang" if silence.overdue_seconds > threshold else "progressing"
+    if silence.overdue_seconds <= _threshold(silence):
+        return "progressing"
+    return "hang" if signals else "suspect"
+
+
+def _threshold(silence: Silence) -> float:
+    return max(
+        hang_threshold_seconds(silence.gap_seconds), PAUSE_FACTOR * (silence.longest_pause_seconds or 0.0)
+    )

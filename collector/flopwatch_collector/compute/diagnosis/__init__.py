@@ -1,0 +1,1 @@
+"""From signals to causes, each with the figures for and against it."""

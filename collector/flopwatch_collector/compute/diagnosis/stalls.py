@@ -1,0 +1,103 @@
+"""Causes that stop or pause a run: hangs, checkpoints, data, pauses of the host."""
+
+from typing import Final
+
+from flopwatch.answers.diagnosis import Confidence, Diagnosis, Sign
+from flopwatch_collector.compute.detection import overdue
+from flopwatch_collector.compute.diagnosis.evidence import RunEvidence
+from flopwatch_collector.compute.diagnosis.signs import at_least, below, known, missing, sign
+
+CHECKPOINT_SHARE: Final = 0.05
+DATA_SHARE: Final = 0.20
+DATA_SUSPECT_SHARE: Final = 0.10
+SPIKE_SHARE: Final = 0.01
+PCIE_BYTES_PER_SECOND: Final = 1e9
+
+
+def hang(run: RunEvidence) -> Diagnosis | None:
+    """No step for too long, and the hardware agrees; with two signals the confidence is high."""
+    if run.silence is None or overdue.standing(run.silence) != "hang":
+        return None
+    silence, signals = run.silence, overdue.corroboration(run.silence)
+    return Diagnosis(
+        code="hang",
+        confidence="high" if len(signals) >= overdue.EARLY_SIGNALS else "medium",
+        evidence=known(
+            sign("no_step", silence.overdue_seconds, silence.gap_seconds, "seconds"),
+            sign("tensor_active", silence.tensor_active_ratio, overdue.TENSOR_RATIO),
+            sign("power_of_usual", silence.power_ratio, overdue.POWER_RATIO),
+            sign("network_of_usual", silence.nic_ratio, overdue.NIC_RATIO),
+        ),
+        missing=() if len(signals) >= overdue.EARLY_SIGNALS else overdue.missing_signals(silence),
+        lost_ratio=1.0,
+    )
+
+
+def checkpoint(run: RunEvidence) -> Diagnosis | None:
+    """Blocking checkpoints take a twentieth of the time or more."""
+    shares = run.shares
+    if at_least(shares.checkpoint_ratio, CHECKPOINT_SHARE):
+        told: Confidence = "high" if shares.checkpoint_recorded else "medium"
+        share = sign("checkpoint_share", shares.checkpoint_ratio, CHECKPOINT_SHARE)
+        return Diagnosis(
+            code="checkpoint_stall", confidence=told, evidence=(share,), lost_ratio=shares.checkpoint_ratio
+        )
+    if at_least(shares.periodic_dip_ratio, CHECKPOINT_SHARE) and shares.write_io_high:
+        share = sign("periodic_dips", shares.periodic_dip_ratio, CHECKPOINT_SHARE)
+        return Diagnosis(
+            code="checkpoint_stall", confidence="medium", evidence=(share, Sign(code="write_io", value=1.0)),
+            missing=("phases",), lost_ratio=shares.periodic_dip_ratio,
+        )  # fmt: skip
+    return None
+
+
+def data(run: RunEvidence) -> Diagnosis | None:
+    """The run waits for its data: as it tells itself, else by idle GPUs beside busy hosts, or by the PCIe traffic."""
+    wait, counters, host = run.shares.data_wait_ratio, run.counters, run.host
+    if at_least(wait, DATA_SUSPECT_SHARE):
+        high: Confidence = "high" if at_least(wait, DATA_SHARE) else "medium"
+        evidence = (sign("data_wait", wait, DATA_SHARE),)
+        return Diagnosis(code="data_stall", confidence=high, evidence=evidence, lost_ratio=wait)
+    if wait is not None:
+        return None
+    busy_host = at_least(host.cpu_busy_ratio, 0.90) or at_least(host.io_wait_ratio, 0.50)
+    starved = counters.kernel_active_ratio is not None and counters.kernel_active_ratio <= 0.10 and busy_host
+    copying = at_least(counters.pcie_receive_bytes_per_second, PCIE_BYTES_PER_SECOND) and below(
+        counters.sm_active_ratio, 0.30
+    )
+    if not starved and not copying:
+        return None
+    evidence = known(
+        sign("kernel_active", counters.kernel_active_ratio),
+        sign("sm_active", counters.sm_active_ratio, 0.30),
+        sign(
+            "pcie_receive", counters.pcie_receive_bytes_per_second, PCIE_BYTES_PER_SECOND, "bytes_per_second"
+        ),
+        sign("cpu_busy", host.cpu_busy_ratio, 0.90),
+        sign("io_wait", host.io_wait_ratio, 0.50),
+    )
+    return Diagnosis(code="data_stall", confidence="medium", evidence=evidence, missing=("data_wait",))
+
+
+def host_pauses(run: RunEvidence) -> Diagnosis | None:
+    """Single long steps on random ranks: pauses of the host's own."""
+    if not at_least(run.shares.spike_ratio, SPIKE_SHARE) or not run.shares.spikes_on_random_ranks:
+        return None
+    evidence = (sign("spike_share", run.shares.spike_ratio, SPIKE_SHARE),)
+    return Diagnosis(code="host_pauses", confidence="low", evidence=evidence, missing=("profiler",))
+
+
+def insufficient(run: RunEvidence) -> Diagnosis:
+    """What would be needed to say more."""
+    counters = run.counters
+    return Diagnosis(
+        code="insufficient_data",
+        confidence="info",
+        evidence=known(
+            sign("samples", run.coverage_ratio if run.coverage_ratio < 1.0 else None, 0.60),
+            sign("kernel_active", counters.kernel_active_ratio),
+            sign("mfu", run.efficiency.mfu_ratio, run.efficiency.norm_ratio),
+        ),
+        missing=missing(tensor_active=counters.tensor_active_ratio, sm_active=counters.sm_active_ratio)
+        or ("samples",),
+    )

@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+from flopwatch_collector.compute.detection.overdue import Silence, corroboration, missing_signals, standing
+
+HUNG = Silence(overdue_seconds=700.0, gap_seconds=9.0, tensor_active_ratio=0.0005, power_ratio=0.12)
+
+
+def test_silence_with_idle_tensor_pipes_and_low_power_is_a_hang() -> None:
+    assert corroboration(HUNG) == ("tensor_off", "power_low")
+    assert standing(HUNG) == "hang"
+
+
+def test_two_signals_find_a_hang_within_two_minutes() -> None:
+    assert standing(replace(HUNG, overdue_seconds=89.0)) == "progressing"
+    assert standing(replace(HUNG, overdue_seconds=91.0)) == "hang"
+
+
+def test_one_signal_waits_for_the_full_threshold() -> None:
+    one = replace(HUNG, tensor_active_ratio=None)
+
+    assert standing(replace(one, overdue_seconds=119.0)) == "progressing"
+    assert standing(replace(one, overdue_seconds=121.0)) == "hang"
+
+
+def test_silence_without_hardware_signals_is_only_suspect() -> None:
+    alone = Silence(overdue_seconds=700.0, gap_seconds=9.0)
+
+    assert standing(alone) == "suspect"
+    assert missing_signals(alone) == ("tensor_active", "power", "network")
+
+
+def test_busy_hardware_makes_silence_suspect_and_no_hang() -> None:
+    assert standing(replace(HUNG, tensor_active_ratio=0.4, power_ratio=0.98)) == "suspect"
+
+
+def test_an_open_phase_is_no_hang() -> None:
+    assert standing(replace(HUNG, in_phase=True)) == "progressing"
+
+
+def test_a_source_that_is_not_alive_is_unknown() -> None:
+    assert standing(replace(HUNG, source_alive=False)) == "unknown"
+
+
+def test_pauses_the_run_had_before_are_waited_for() -> None:
+    pausing = replace(HUNG, longest_pause_seconds=200.0)
+
+    assert standing(replace(pausing, overdue_seconds=290.0)) == "progressing"
+    assert standing(replace(pausing, overdue_seconds=301.0)) == "hang"
