@@ -119,7 +119,7 @@ class JobSighting:
 
     ref: str
     """Handle by which samples, steps and phases in this node's batches name the job."""
-    scheduler: Literal["slurm", "kubernetes", "ray", "none"] = "none"
+    scheduler: Literal["slurm", "kubernetes", "ray", "other", "none"] = "none"
     scheduler_job_id: str | None = None
     submit_time_seconds: float | None = None
     array_parent_id: str | None = None
@@ -307,6 +307,10 @@ class Batch:
     events: tuple[Event, ...] = ()
     findings: tuple[Finding, ...] = ()
     queues: tuple[QueueSnapshot, ...] = ()
+    reporter: Literal["node", "scheduler"] = "node"
+    """``scheduler``: told of the node, not by it; it is no sign of life of the node or of the jobs on it."""
+    expected_gpu_count: int | None = None
+    """How many GPUs the node has by the scheduler's or the site's inventory."""
 
     def __post_init__(self) -> None:
         for field in ("node", "cluster", "spool"):

@@ -185,6 +185,7 @@ class LeaseRecord:
     start_seconds: float
     end_seconds: float | None = None
     share_ratio: float = 1.0
+    qos: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -245,6 +245,8 @@ class Directory:
             self._slots.inventory(place, batch.gpus)
         if batch.node_facts is not None:
             self._slots.expected(place, batch.node_facts)
+        if place.told and batch.expected_gpu_count is not None:
+            self._slots.told(place, batch.expected_gpu_count)
         gpus = self._slots.numbers(place, {sample.gpu for sample in batch.gpu_samples}, _named(batch))
         jobs = self._job_numbers(place, batch, gpus)
         claims = Claims()
@@ -299,7 +301,7 @@ class Directory:
         for lease in batch.leases:
             self._leases.told(place, jobs[lease.job], lease, _known(lease.gpus, gpus))
         stepping = {record.job for record in batch.steps}
-        ended = self._jobs.sweep(place)
+        ended = [] if place.told else self._jobs.sweep(place)
         for ref, number in (*jobs.items(), *ended):
             job = self._tables.jobs.records[number]
             part = part_of(job, place.node, ref)

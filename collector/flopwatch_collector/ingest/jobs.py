@@ -7,6 +7,7 @@ from typing import Any
 from flopwatch.wire import JobSighting, RunFacts
 from flopwatch_collector.ingest.identity import Claim, Identity, Known, claim, fits, job_id
 from flopwatch_collector.ingest.place import Place
+from flopwatch_collector.ingest.run_facts import joined_runs
 from flopwatch_collector.ingest.sightings import Seen, Sightings
 from flopwatch_collector.ingest.table import TOUCH_SECONDS, Table, next_number
 from flopwatch_collector.ingest.turns import lived
@@ -374,21 +375,3 @@ def _told_part(old: JobPart, place: Place, seen: Seen) -> JobPart:
             old.last_seen_seconds, place.time_seconds if end is None else old.last_seen_seconds
         ),
     )
-
-
-def joined_runs(old: tuple[RunFacts, ...], new: tuple[RunFacts, ...]) -> tuple[RunFacts, ...]:
-    """Facts of all sources, one a (source, origin, launch); a newer one fills in and overrides an older."""
-    joined = {(run.source, run.origin, run.session): run for run in old}
-    for run in new:
-        key = (run.source, run.origin, run.session)
-        joined[key] = _filled(joined[key], run) if key in joined else run
-    return tuple(joined.values())
-
-
-def _filled(old: RunFacts, new: RunFacts) -> RunFacts:
-    known = {name: value for name in RunFacts.__slots__ if (value := getattr(new, name)) is not None}
-    if new.kind == "unknown":
-        known["kind"] = old.kind
-    if old.shape and new.shape:
-        known["shape"] = {**old.shape, **new.shape}
-    return replace(old, **known)

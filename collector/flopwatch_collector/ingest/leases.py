@@ -52,6 +52,7 @@ class Leases:
                 start_seconds=float(int(start or 0.0)),
                 end_seconds=None if end is None else float(int(end)),
                 share_ratio=lease.share_ratio,
+                qos=lease.qos,
             )
         )
 

@@ -39,12 +39,15 @@ class Nodes:
             received_seconds=received_at,
             offset_seconds=offset,
             interval_seconds=batch.interval_seconds,
+            told=batch.reporter == "scheduler",
         )
         self._numbers[batch.cluster, batch.node] = place.node
         self._put(place, batch)
         return place
 
     def _put(self, place: Place, batch: Batch) -> None:
+        if place.told and place.node in self._table.records:
+            return
         old = self._table.records.get(place.node) or Node(
             number=place.node,
             cluster=place.cluster,

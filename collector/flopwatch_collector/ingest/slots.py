@@ -11,6 +11,9 @@ from flopwatch_collector.model import Gpu
 TAKEOVER_INTERVALS = 6.0
 """Another node may take a UUID over when its present node has been silent for so many intervals."""
 UNKNOWN_SLOT = "unknown"
+TOLD_SLOT = "told:"
+"""Slots of GPUs that an inventory lists and nothing reports: ``told:0``, ``told:1``, …"""
+UNREPORTED = "the scheduler or the site's inventory lists this GPU and no agent reports it"
 
 
 class Slots:
@@ -22,6 +25,8 @@ class Slots:
         self._by_slot: dict[tuple[int, str], list[int]] = {}
         self._active: dict[int, float] = {}
         self._by_node: dict[int, list[int]] = {}
+        self._told: dict[int, int] = {}
+        """By node: how many GPUs its inventory lists."""
         for gpu in sorted(table.records.values(), key=lambda gpu: gpu.from_seconds):
             self._index(gpu)
 
@@ -49,6 +54,30 @@ class Slots:
         for device in present:
             self._report(place, device)
         self._mark_lost(place, uuids)
+        if place.node in self._told:
+            self.told(place, self._told[place.node])
+
+    def told(self, place: Place, count: int) -> None:
+        """Take the number of GPUs that an inventory lists for the node: those that nothing reports are capacity.
+
+        A GPU that is reported later takes the place of one of them.
+        """
+        self._told[place.node] = count
+        tenures = [self._table.records[number] for number in self._by_node.get(place.node, ())]
+        present = [gpu for gpu in tenures if gpu.to_seconds is None]
+        stand_ins = [gpu for gpu in present if gpu.slot.startswith(TOLD_SLOT)]
+        missing = count - len({gpu.slot for gpu in present} - {gpu.slot for gpu in stand_ins})
+        for gpu in sorted(stand_ins, key=lambda gpu: gpu.index or 0)[max(0, missing) :]:
+            self._put(replace(gpu, to_seconds=max(place.first_seconds, gpu.from_seconds)))
+        used = {gpu.index for gpu in present}
+        free = [index for index in range(count) if index not in used][: max(0, missing - len(stand_ins))]
+        for index in free:
+            slot = f"{TOLD_SLOT}{index}"
+            uuid = f"unread:{place.node_name}:{slot}"
+            device = GpuDevice(
+                uuid=uuid, slot=slot, name="", index=index, state="unreadable", reason=UNREPORTED
+            )
+            self._found(place, device)
 
     def _replaced(self, place: Place, gpu: Gpu) -> float:
         """When another card took the GPU's slot: with the first sample after the GPU's own last one."""
