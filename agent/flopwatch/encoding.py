@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 
@@ -22,7 +24,21 @@ def encode(value: object) -> bytes:
     ).encode()
 
 
+_READERS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]] = {}
+
+
+def _reader(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of a dataclass's fields, and a way to all their values at once."""
+    names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]  # every wire value has slots
+    made = names, (attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),))
+    _READERS[kind] = made
+    return made
+
+
 def _plain(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that say something; by hand because ``asdict`` copies deeply (8x slower)."""
-    pairs = ((name, getattr(value, name)) for name in type(value).__slots__)
-    return {name: item for name, item in pairs if item is not None and item != ()}
+    kind = type(value)
+    names, read = _READERS.get(kind) or _reader(kind)
+    return {
+        name: item for name, item in zip(names, read(value), strict=True) if item is not None and item != ()
+    }

@@ -116,10 +116,17 @@ class BatchMaker:
         return told
 
 
-def still(facts: NodeFacts) -> NodeFacts:
-    """The facts without what changes with every read of a log."""
-    logs = tuple(dataclasses.replace(item, lag_bytes=None, last_read_seconds=None) for item in facts.logs)
-    return dataclasses.replace(facts, logs=logs)
+def still(facts: NodeFacts) -> tuple[object, ...]:
+    """What the facts say, without what changes with every read of a log."""
+    return (
+        facts.machine_id,
+        facts.expected_gpus,
+        facts.nvml,
+        facts.driver_version,
+        facts.permission_gaps,
+        facts.spool_dropped_batches,
+        tuple((item.job, item.path, item.alive, item.problem) for item in facts.logs),
+    )
 
 
 def with_jobs(readings: Readings, sightings: tuple[JobSighting, ...]) -> tuple[GpuSample, ...]:

@@ -2,12 +2,24 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flopwatch.wire import GpuDevice, GpuSample
 from flopwatch_agent import nvml
-from flopwatch_agent.nvml import Handle, NvmlError
-from flopwatch_agent.nvml_fields import Field
+from flopwatch_agent.nvml import FieldBatch, Gpm, Handle, NvmlError
+from flopwatch_agent.nvml_fields import (
+    DETAIL_FIELDS,
+    FIELDS,
+    GPM_CYCLES,
+    GPM_CYCLES_BRANCH,
+    GPM_METRICS,
+    PCIE_FIELDS,
+    Field,
+    known_on,
+    nvlink_error_fields,
+    nvlink_fields,
+)
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -18,8 +30,43 @@ DEVICE_ERRORS = frozenset(
 FOR_GOOD = frozenset((nvml.NOT_SUPPORTED, nvml.FUNCTION_NOT_FOUND, nvml.NO_PERMISSION))
 UNKNOWN_BEFORE_DOWN = 3
 MIB = 1 << 20
+WRAP_32 = 0xFFFFFFFF
+DETAIL_SECONDS = 10.0
+PCIE_COUNTERS = ("pcie_transmit_bytes", "pcie_receive_bytes")
+INSTANCE_METRICS = tuple((number, name) for number, name in GPM_METRICS if name.endswith("_ratio"))
 COUNTERS = frozenset(("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_action", "nvlink_transmit_bytes",
                       "nvlink_receive_bytes"))  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reads:
+    """What is asked of one GPU or MIG instance."""
+
+    fields: tuple[Field, ...] = ()
+    """With every sample."""
+    details: tuple[Field, ...] = ()
+    """Every ten seconds."""
+    gpm: Gpm | None = None
+
+
+def reads_for(handle: Handle, branch: int | None, *, gpm: bool) -> Reads:
+    """What a physical GPU is asked, by its architecture and the driver's branch."""
+    architecture = optional(lambda: nvml.architecture(handle))
+    links = optional(lambda: nvml.link_count(handle)) or 0
+    fast = (*FIELDS, *PCIE_FIELDS)
+    slow = (*DETAIL_FIELDS, *nvlink_error_fields(architecture, branch, links))
+    metrics = GPM_METRICS + (GPM_CYCLES if branch is not None and branch >= GPM_CYCLES_BRANCH else ())
+    return Reads(
+        fields=(*known_on(fast, branch), *nvlink_fields(architecture, branch, links)),
+        details=known_on(slow, branch),
+        gpm=Gpm(handle, metrics) if gpm and Gpm.supported(handle) else None,
+    )
+
+
+def instance_reads(parent: Handle, handle: Handle, *, gpm: bool) -> Reads:
+    """What a MIG instance is asked: memory, processes, and GPM through its parent."""
+    number = optional(lambda: nvml.gpu_instance_id(handle)) if gpm and Gpm.supported(parent) else None
+    return Reads(gpm=None if number is None else Gpm(parent, INSTANCE_METRICS, number))
 
 
 class GpuReader:
@@ -29,21 +76,25 @@ class GpuReader:
         NvmlError: from ``sample``, when the whole device is lost or cannot be read.
     """
 
-    def __init__(self, handle: Handle, device: GpuDevice, fields: tuple[Field, ...], *, gpm: bool) -> None:
+    def __init__(self, handle: Handle, device: GpuDevice, reads: Reads) -> None:
         self.device = device
         self.gaps: dict[str, str] = {}
         """What may not be read, one sentence a call."""
         self.errors = 0
         self.pids: tuple[int, ...] | None = None
         """What ``processes`` last said; a sample asks it too."""
+        self.details: dict[str, float] = {}
+        """What changes rarely or is told at ``/metrics`` only: values by ``name`` or ``name/label``."""
         self._handle = handle
-        self._fields = fields
+        self._batch = FieldBatch(handle, reads.fields)
+        self._detail_batch = FieldBatch(handle, reads.details)
+        self._details_at = float("-inf")
         self._never: set[str] = set()
         self._unknown = 0
-        self._gpm = (
-            nvml.Gpm(handle) if gpm and device.mig_profile is None and nvml.Gpm.supported(handle) else None
-        )
+        self._gpm = reads.gpm
         self._carried: dict[str, float] = {}
+        self._pcie: dict[str, float] = {}
+        self._cycles: dict[str, float] = {}
         self._last: float | None = None
 
     def processes(self) -> tuple[int, ...] | None:
@@ -57,6 +108,14 @@ class GpuReader:
         errors = self.errors
         values: dict[str, Any] = {**self._levels(), **self._batched()}
         values.update(self._activity(elapsed))
+        if not 0.0 <= now - self._details_at < DETAIL_SECONDS:
+            self._details_at = now
+            self.details = {**self._detailed(), **self._cycles}
+        if "module_power_watts" in self.details:
+            # On a Grace superchip the one energy counter is the module's: GPU, CPU and memory together.
+            module_joules = values.pop("energy_joules", None)
+            if module_joules is not None:
+                self.details["module_energy_joules"] = module_joules
         self._last = now
         self._unknown = self._unknown + 1 if self.errors > errors and values_missing(values) else 0
         if self._unknown >= UNKNOWN_BEFORE_DOWN:
@@ -95,7 +154,8 @@ class GpuReader:
 
     def _batched(self) -> dict[str, Any]:
         handle = self._handle
-        found = self._attempt("field values", lambda: nvml.field_values(handle, self._fields)) or {}
+        found = self._attempt("field values", self._batch.read) or {}
+        self._pcie = {name: found.pop(name) for name in PCIE_COUNTERS if name in found}
         average = found.pop("power_average_watts", None)
         values: dict[str, Any] = {k: int(v) if k in COUNTERS else float(v) for k, v in found.items()}
         if "power_watts" not in values:
@@ -109,22 +169,41 @@ class GpuReader:
         milliwatts = self._attempt("power", lambda: nvml.call("nvmlDeviceGetPowerUsage", self._handle))
         return milliwatts / 1000 if milliwatts is not None and milliwatts < 2_000_000 else None
 
+    def _detailed(self) -> dict[str, float]:
+        """The details now; one that is gone is gone here too."""
+        handle = self._handle
+        found = self._attempt("details", self._detail_batch.read) or {}
+        found.update(self._attempt("PCIe link", lambda: nvml.pcie_link(handle)) or {})
+        lasting = self._attempt("persistence mode", lambda: nvml.persistence_mode(handle))
+        if lasting is not None:
+            found["persistence_mode"] = float(lasting)
+        return found
+
     def _activity(self, elapsed: float) -> dict[str, Any]:
         """GPM's ratios, and its rates summed into counters that start with the agent."""
         gpm = self._gpm
-        if gpm is None:
-            return {}
-        found = self._attempt("GPM", gpm.read)
+        found = self._attempt("GPM", gpm.read) if gpm is not None else None
         if found is None:
-            gpm.forget()
-            return {}
-        values: dict[str, Any] = {k: ratio(v) for k, v in found.items() if k.endswith("_ratio")}
-        for name in ("pcie_transmit_bytes", "pcie_receive_bytes"):
-            rate = found.get(name)
-            if rate is not None and rate >= 0.0 and elapsed > 0.0:
-                self._carried[name] = self._carried.get(name, 0.0) + rate * MIB * elapsed
+            if gpm is not None:
+                gpm.forget()
+            return self._pcie_counters()
+        values: dict[str, Any] = {}
+        for name, value in found.items():
+            if name.endswith("_ratio"):
+                values[name] = ratio(value)
+            elif name.startswith("sm_cycles/"):
+                self._cycles[name] = value
+            elif value >= 0.0 and elapsed > 0.0:
+                self._carried[name] = self._carried.get(name, 0.0) + value * MIB * elapsed
                 values[name] = int(self._carried[name])
         return values
+
+    def _pcie_counters(self) -> dict[str, Any]:
+        """The driver's PCIe bytes, once a value has shown that they do not wrap at 32 bits."""
+        for name, value in self._pcie.items():
+            if value > WRAP_32:
+                self._carried[name] = value
+        return {name: int(value) for name, value in self._pcie.items() if name in self._carried}
 
     def _attempt(self, what: str, read: Callable[[], T]) -> T | None:
         """The value; None when it cannot be read. What cannot be read at all is not asked again."""

@@ -5,10 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from flopwatch.wire import Finding, FollowedLog, GpuDevice, JobSighting, StepRecord
 from flopwatch_agent.bell import Bell
-from flopwatch_agent.configured_logs import ConfiguredLogs
+from flopwatch_agent.configured_logs import Assigned
 from flopwatch_agent.log_follow import Position
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.pod_jobs import PodJobs
@@ -21,7 +22,7 @@ from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = (0.1, 1.0)
-"""Shortest and longest time between two looks at logs and SDK messages; else half the interval."""
+"""Shortest and longest time between two looks at logs and SDK messages; else the interval."""
 OBSERVE_SECONDS = (0.5, 5.0)
 """Shortest and longest time between two looks at processes, when NVML lists no other ones; else five intervals."""
 SCAN_SECONDS = 5.0
@@ -43,12 +44,20 @@ class GpuView:
     interval_seconds: float
 
 
+class NamedLogs(Protocol):
+    """Logs that somebody named, and whose they are."""
+
+    def assign(self, jobs: tuple[ObservedJob, ...], now: float) -> Assigned:
+        """The logs by job, and jobs that are nothing but a log."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Files:
     """Files beside a job's own output."""
 
     configs: ConfigReader
-    configured: ConfiguredLogs
+    configured: NamedLogs
     endpoints: TrainerEndpoints
     pods: PodJobs
 
@@ -94,7 +103,7 @@ class JobWatch:
         self._began: float | None = None
         self._ready = False
         self._listed: dict[str, tuple[int, ...] | None] = {}
-        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds / 2)
+        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds)
         self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
         self._errors, self._success, self._duration = 0, True, 0.0
         self._read_seconds = time.time()
@@ -111,6 +120,12 @@ class JobWatch:
         self._stop.set()
         self._endpoints.stop()
         self._thread.join(seconds)
+
+    def look_now(self) -> None:
+        """One whole look in the caller's thread, after ``stop``: what came since the thread's last one."""
+        self._observe_at = self._scan_at = 0.0
+        self._ready = True
+        self._look(time.time(), time.monotonic())
 
     def take(self) -> Taken:
         """Everything since the last call; sightings, logs and positions as they are now."""

@@ -1,12 +1,13 @@
 """The only door to NVML: every call goes through ``call``, and every failure is an ``NvmlError`` with a number."""
 
+import ctypes
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 import pynvml
 
-from flopwatch_agent.nvml_fields import GPM_METRICS, Field
+from flopwatch_agent.nvml_fields import Field
 
 UNINITIALIZED = 1
 INVALID_ARGUMENT = 2
@@ -40,6 +41,8 @@ WORDS = {
     UNKNOWN: "unknown error of the driver",
 }
 ABSENT = frozenset((DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, GPU_NOT_FOUND))
+ABSENT_FIELD = frozenset((NOT_SUPPORTED, INVALID_ARGUMENT, FUNCTION_NOT_FOUND))
+PART = "part:"
 UNION_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 Handle = Any
@@ -76,6 +79,20 @@ def call(name: str, *arguments: Any) -> Any:
         raise NvmlError(FUNCTION_NOT_FOUND, name) from None
 
 
+def call_pointer(name: str, *arguments: Any) -> None:
+    """One function of the library itself, for calls whose structures are kept from one to the next.
+
+    Raises:
+        NvmlError: it failed, or the library does not know it (code 13).
+    """
+    try:
+        code = pynvml._nvmlGetFunctionPointer(name)(*arguments)  # noqa: SLF001 - pynvml's wrappers make new structures
+    except pynvml.NVMLError as error:
+        raise NvmlError(int(error.value), name) from None
+    if code != 0:
+        raise NvmlError(int(code), name)
+
+
 def text_of(value: str | bytes) -> str:
     """Text that older bindings give as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -88,6 +105,7 @@ def getters(structure: str, *names: str) -> tuple[Callable[[Any], Any], ...]:
 
 
 FIELD_CODE, FIELD_TYPE, FIELD_VALUE = getters("c_nvmlFieldValue_t", "nvmlReturn", "valueType", "value")
+MEMBER_OF_KIND = dict(enumerate(getters("c_nvmlValue_t", *UNION_MEMBERS)))
 METRIC_CODE, METRIC_VALUE = getters("c_nvmlGpmMetric_t", "nvmlReturn", "value")
 
 
@@ -122,21 +140,49 @@ def memory_info(handle: Handle) -> tuple[int, int]:
     return int(info.total), int(info.used)
 
 
-def field_values(handle: Handle, fields: tuple[Field, ...]) -> dict[str, float]:
-    """Values of one batched call by name, scaled, in range; a field that failed is left out, summands are added."""
-    answers = call("nvmlDeviceGetFieldValues", handle, [(item.field_id, item.scope) for item in fields])
-    values: dict[str, float] = {}
-    for item, answer in zip(fields, answers, strict=True):
-        # The union keeps another field's bytes when the field failed: the code comes first.
-        kind = FIELD_TYPE(answer)
-        if FIELD_CODE(answer) != 0 or not 0 <= kind < len(UNION_MEMBERS):
-            continue
-        value = getattr(FIELD_VALUE(answer), UNION_MEMBERS[kind]) * item.scale
-        if not item.low <= value < item.high:
-            continue
-        part = item.name.removeprefix("part:")
-        values[part] = values.get(part, 0) + value if part != item.name else value
-    return values
+class FieldBatch:
+    """One batched call, prepared once: the array is used again for every read of one GPU."""
+
+    def __init__(self, handle: Handle, fields: tuple[Field, ...]) -> None:
+        self._handle = handle
+        # One spare entry: some drivers write one past the end for questions about NVLink.
+        self._array = array = (pynvml.c_nvmlFieldValue_t * (len(fields) + 1))()
+        self._entries = tuple(
+            (array[position], item.name.removeprefix(PART), item.name.startswith(PART), item)
+            for position, item in enumerate(fields)
+        )
+        self._array_pointer, self._count = ctypes.byref(array), ctypes.c_int32(len(fields))
+        for entry, _, _, item in self._entries:
+            entry.fieldId, entry.scopeId = item.field_id, item.scope
+
+    def read(self) -> dict[str, float]:
+        """Values by name, scaled and in range; one that failed is left out, summands are added.
+
+        A sum misses where a summand failed that may answer the next time: half a counter would look like a reset.
+
+        Raises:
+            NvmlError: the whole call failed.
+        """
+        if not self._entries:
+            return {}
+        call_pointer("nvmlDeviceGetFieldValues", self._handle, self._count, self._array_pointer)
+        values: dict[str, float] = {}
+        broken: set[str] = set()
+        for entry, name, is_part, item in self._entries:
+            # The union keeps another field's bytes when the field failed: the code comes first.
+            code, kind = FIELD_CODE(entry), FIELD_TYPE(entry)
+            if code != 0:
+                if is_part and code not in ABSENT_FIELD:
+                    broken.add(name)
+                continue
+            member = MEMBER_OF_KIND.get(kind)
+            value = None if member is None else member(FIELD_VALUE(entry)) * item.scale
+            if value is None or not item.low <= value < item.high:
+                continue
+            values[name] = values.get(name, 0) + value if is_part else value
+        for name in broken:
+            values.pop(name, None)
+        return values
 
 
 def compute_processes(handle: Handle) -> tuple[int, ...]:
@@ -168,17 +214,20 @@ def minor_number(handle: Handle) -> int:
 
 
 class Gpm:
-    """Two samples and the struct of one GPU: activity over the time between two reads (Hopper and newer)."""
+    """Two samples and the struct of one GPU or MIG instance: activity over the time between two reads."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+    def __init__(
+        self, handle: Handle, metrics: tuple[tuple[int, str], ...], instance: int | None = None
+    ) -> None:
+        """``instance`` is the GPU instance's id where ``handle`` is the parent of a MIG instance."""
+        self._handle, self._instance = handle, instance
         self._samples = [call("nvmlGpmSampleAlloc"), call("nvmlGpmSampleAlloc")]
         self._have_base = False
         self._request = request = pynvml.c_nvmlGpmMetricsGet_t()
         request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
-        request.numMetrics = len(GPM_METRICS)
-        self._answers = [(request.metrics[position], name) for position, (_, name) in enumerate(GPM_METRICS)]
-        for (answer, _), (metric_id, _) in zip(self._answers, GPM_METRICS, strict=True):
+        request.numMetrics = len(metrics)
+        self._answers = [(request.metrics[position], name) for position, (_, name) in enumerate(metrics)]
+        for (answer, _), (metric_id, _) in zip(self._answers, metrics, strict=True):
             answer.metricId = metric_id
 
     @staticmethod
@@ -193,7 +242,10 @@ class Gpm:
 
     def read(self) -> dict[str, float]:
         """Activity since the last read: percent, or MiB/s; nothing at the first read and after a failed one."""
-        call("nvmlGpmSampleGet", self._handle, self._samples[1])
+        if self._instance is None:
+            call_pointer("nvmlGpmSampleGet", self._handle, self._samples[1])
+        else:
+            call_pointer("nvmlGpmMigSampleGet", self._handle, self._instance, self._samples[1])
         try:
             return self._metrics() if self._have_base else {}
         finally:
@@ -213,10 +265,8 @@ class Gpm:
     def _metrics(self) -> dict[str, float]:
         request = self._request
         request.sample1, request.sample2 = self._samples
-        call("nvmlGpmMetricsGet", request)
-        return {
-            name: float(METRIC_VALUE(answer)) for answer, name in self._answers if METRIC_CODE(answer) == 0
-        }
+        call_pointer("nvmlGpmMetricsGet", ctypes.byref(request))
+        return {name: METRIC_VALUE(answer) for answer, name in self._answers if METRIC_CODE(answer) == 0}
 
 
 def clock_event_reasons(handle: Handle) -> int:
@@ -255,6 +305,32 @@ def mig_devices(handle: Handle) -> list[Handle]:
             if error.code not in (NOT_FOUND, INVALID_ARGUMENT):
                 raise
     return found
+
+
+def architecture(handle: Handle) -> int:
+    """The GPU's architecture as NVML numbers it: 7 Ampere, 9 Hopper, 10 Blackwell."""
+    return int(call("nvmlDeviceGetArchitecture", handle))
+
+
+def link_count(handle: Handle) -> int:
+    """How many NVLinks the GPU has; 0 where the driver cannot tell."""
+    values = FieldBatch(handle, (Field(name="links", field_id=91, high=256.0),)).read()
+    return int(values.get("links", 0))
+
+
+def pcie_link(handle: Handle) -> dict[str, float]:
+    """Generation and width of the PCIe link, now and at most."""
+    return {
+        "pcie_generation/current": float(call("nvmlDeviceGetCurrPcieLinkGeneration", handle)),
+        "pcie_generation/maximum": float(call("nvmlDeviceGetMaxPcieLinkGeneration", handle)),
+        "pcie_lanes/current": float(call("nvmlDeviceGetCurrPcieLinkWidth", handle)),
+        "pcie_lanes/maximum": float(call("nvmlDeviceGetMaxPcieLinkWidth", handle)),
+    }
+
+
+def persistence_mode(handle: Handle) -> bool:
+    """Whether the driver stays initialised while no program has the GPU open."""
+    return bool(call("nvmlDeviceGetPersistenceMode", handle))
 
 
 def gpu_instance_id(mig_handle: Handle) -> int:

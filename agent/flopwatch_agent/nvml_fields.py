@@ -17,7 +17,7 @@ class Field:
     """One value of the batched call."""
 
     name: str
-    """Field of ``flopwatch.wire.GpuSample``, or ``part:NAME`` for a summand."""
+    """Field of ``flopwatch.wire.GpuSample`` or a detail's name; ``part:NAME`` for a summand."""
     field_id: int
     scope: int = 0
     scale: float = 1
@@ -28,6 +28,30 @@ class Field:
 
 
 COUNTER_LIMIT = 2.0**63
+MODULE = 1
+"""Scope of power and energy: GPU, CPU and memory of a Grace superchip together."""
+MODULE_WATTS = 6000.0
+FIRST_MOVED_BRANCH, LAST_MOVED_BRANCH = 575, 579
+
+
+def clock_event_times(prefix: str) -> tuple[Field, ...]:
+    """Cumulative time of the three slowdowns by heat and by the power brake; 575 alone numbered them otherwise."""
+    names = ("sw_thermal", "hw_thermal", "hw_power_brake")
+    moved = tuple(
+        Field(
+            name=prefix.format(name), field_id=251 + place, scale=NANO, high=COUNTER_LIMIT,
+            since_branch=FIRST_MOVED_BRANCH, until_branch=LAST_MOVED_BRANCH,
+        )
+        for place, name in enumerate(names)
+    )  # fmt: skip
+    return moved + tuple(
+        Field(
+            name=prefix.format(name), field_id=269 + place, scale=NANO, high=COUNTER_LIMIT, since_branch=580
+        )
+        for place, name in enumerate(names)
+    )
+
+
 FIELDS: tuple[Field, ...] = (
     Field(name="power_watts", field_id=186, scale=MILLI, high=2000.0),
     Field(name="power_average_watts", field_id=185, scale=MILLI, high=2000.0),
@@ -37,16 +61,43 @@ FIELDS: tuple[Field, ...] = (
     Field(name="ecc_uncorrected", field_id=4, high=COUNTER_LIMIT),
     Field(name="part:remapped_rows", field_id=142, high=1e6),
     Field(name="part:remapped_rows", field_id=143, high=1e6),
+    Field(name="recovery_action", field_id=230, high=100, since_branch=570),
+    *clock_event_times("part:throttle_seconds"),
+)
+NVLINK_FIELDS = (
     Field(name="nvlink_transmit_bytes", field_id=138, scope=ALL_LINKS, scale=KIBI, high=COUNTER_LIMIT),
     Field(name="nvlink_receive_bytes", field_id=139, scope=ALL_LINKS, scale=KIBI, high=COUNTER_LIMIT),
-    Field(name="recovery_action", field_id=230, high=100, since_branch=570),
-    Field(name="part:throttle_seconds", field_id=251, scale=NANO, since_branch=575, until_branch=579),
-    Field(name="part:throttle_seconds", field_id=252, scale=NANO, since_branch=575, until_branch=579),
-    Field(name="part:throttle_seconds", field_id=253, scale=NANO, since_branch=575, until_branch=579),
-    Field(name="part:throttle_seconds", field_id=269, scale=NANO, since_branch=580),
-    Field(name="part:throttle_seconds", field_id=270, scale=NANO, since_branch=580),
-    Field(name="part:throttle_seconds", field_id=271, scale=NANO, since_branch=580),
 )
+"""NVLink up to Hopper: KiB, one answer for all links."""
+PCIE_FIELDS = (
+    Field(name="pcie_transmit_bytes", field_id=197, high=COUNTER_LIMIT, since_branch=555),
+    Field(name="pcie_receive_bytes", field_id=198, high=COUNTER_LIMIT, since_branch=555),
+)
+DETAIL_FIELDS: tuple[Field, ...] = (
+    Field(name="clock_event_seconds/sw_power_cap", field_id=74, scale=NANO, high=COUNTER_LIMIT),
+    Field(name="clock_event_seconds/sync_boost", field_id=76, scale=NANO, high=COUNTER_LIMIT),
+    *clock_event_times("clock_event_seconds/{}"),
+    Field(name="average_power_watts/gpu", field_id=185, scale=MILLI, high=2000.0),
+    Field(name="average_power_watts/module", field_id=185, scope=MODULE, scale=MILLI, high=MODULE_WATTS),
+    Field(name="module_power_watts", field_id=186, scope=MODULE, scale=MILLI, high=MODULE_WATTS),
+    Field(name="row_remap_pending", field_id=144, high=2.0),
+    Field(name="row_remap_failed", field_id=145, high=2.0),
+    Field(name="pcie_errors/replay", field_id=94, high=COUNTER_LIMIT),
+    Field(name="pcie_errors/correctable", field_id=173, high=COUNTER_LIMIT, since_branch=525),
+    Field(name="pcie_errors/non_fatal", field_id=179, high=COUNTER_LIMIT, since_branch=525),
+    Field(name="pcie_errors/fatal", field_id=180, high=COUNTER_LIMIT, since_branch=525),
+)
+NVLINK_ERROR_FIELDS = (
+    ("replay", 161, 525), ("recovery", 162, 525), ("crc", 163, 525),
+)  # fmt: skip
+"""Up to Hopper, one answer for all links."""
+BLACKWELL_NVLINK_ERROR_FIELDS = (
+    ("malformed_packet", 206), ("buffer_overrun", 207), ("receive", 208), ("receive_remote", 209),
+    ("local_link_integrity", 211), ("transmit_discard", 212), ("recovery_succeeded", 213), ("recovery_failed", 214),
+    ("symbol", 221),
+)  # fmt: skip
+BLACKWELL_ARCHITECTURE = 10
+BLACKWELL_LINK_BRANCH = 560
 NEWEST_KNOWN_BRANCH = 615
 
 GPM_METRICS: tuple[tuple[int, str], ...] = (
@@ -56,9 +107,46 @@ GPM_METRICS: tuple[tuple[int, str], ...] = (
     (10, "dram_active_ratio"),
     (20, "pcie_transmit_bytes"),
     (21, "pcie_receive_bytes"),
-    (60, "nvlink_receive_bytes"),
-    (61, "nvlink_transmit_bytes"),
 )
+GPM_CYCLES: tuple[tuple[int, str], ...] = (
+    (248, "sm_cycles/elapsed"),
+    (249, "sm_cycles/active"),
+    (250, "sm_cycles/tensor"),
+)
+"""Cumulative since boot, so that no time lies between two pairs of samples."""
+GPM_CYCLES_BRANCH = 595
+
+
+def nvlink_fields(architecture: int | None, branch: int | None, links: int) -> tuple[Field, ...]:
+    """How a GPU counts NVLink bytes: one sum up to Hopper, link by link from Blackwell on."""
+    if not counts_by_link(architecture, branch):
+        return NVLINK_FIELDS
+    return tuple(
+        Field(name=f"part:{name}", field_id=field_id, scope=link, high=COUNTER_LIMIT)
+        for name, field_id in (("nvlink_transmit_bytes", 202), ("nvlink_receive_bytes", 204))
+        for link in range(links)
+    )
+
+
+def nvlink_error_fields(architecture: int | None, branch: int | None, links: int) -> tuple[Field, ...]:
+    """How a GPU counts NVLink errors."""
+    if counts_by_link(architecture, branch):
+        return tuple(
+            Field(name=f"part:nvlink_errors/{kind}", field_id=field_id, scope=link, high=COUNTER_LIMIT)
+            for kind, field_id in BLACKWELL_NVLINK_ERROR_FIELDS
+            for link in range(links)
+        )
+    return tuple(
+        Field(name=f"nvlink_errors/{kind}", field_id=field_id, scope=ALL_LINKS, high=COUNTER_LIMIT)
+        for kind, field_id, since in NVLINK_ERROR_FIELDS
+        if branch is None or branch >= since
+    )
+
+
+def counts_by_link(architecture: int | None, branch: int | None) -> bool:
+    """Whether NVLink's counters are asked for link by link."""
+    newest = branch is not None and branch >= BLACKWELL_LINK_BRANCH
+    return newest and architecture is not None and architecture >= BLACKWELL_ARCHITECTURE
 
 
 def branch_of(driver_version: str | None) -> int | None:
@@ -67,8 +155,8 @@ def branch_of(driver_version: str | None) -> int | None:
     return int(head) if head.isdigit() else None
 
 
-def fields_for(branch: int | None) -> tuple[Field, ...]:
+def known_on(fields: tuple[Field, ...], branch: int | None) -> tuple[Field, ...]:
     """The fields whose meaning is known on a driver branch; ids that moved are left out when it is unknown."""
     if branch is None:
-        return tuple(item for item in FIELDS if item.since_branch == 0)
-    return tuple(item for item in FIELDS if item.since_branch <= branch <= item.until_branch)
+        return tuple(item for item in fields if item.since_branch == 0)
+    return tuple(item for item in fields if item.since_branch <= branch <= item.until_branch)

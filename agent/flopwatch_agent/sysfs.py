@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 NUMBER_BYTES = 256
+HELD_BYTES = 1 << 16
 
 
 class KernelTree:
@@ -81,3 +82,54 @@ class KernelTree:
     def exists(self, path: str) -> bool:
         """Whether the file or folder is there."""
         return os.path.exists(self._prefix + path)  # noqa: PTH110 - as above
+
+
+class HeldFiles:
+    """Files that are read again and again: opened once and read from their beginning each time.
+
+    What was opened stays open until ``close``, also when its name is gone: close when a device came or went.
+    """
+
+    def __init__(self, tree: KernelTree) -> None:
+        self._tree = tree
+        self._open: dict[str, int] = {}
+        self._absent: set[str] = set()
+
+    def bytes(self, path: str) -> bytes | None:
+        """The file's first bytes; None when it cannot be read, and then it is not tried again before ``close``."""
+        descriptor = self._open.get(path)
+        if descriptor is None:
+            if path in self._absent:
+                return None
+            try:
+                descriptor = os.open(f"{self._tree.root}/{path}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            except OSError as error:
+                self._absent.add(path)
+                self._tree.unreadable += not isinstance(error, FileNotFoundError)
+                return None
+            self._open[path] = descriptor
+        try:
+            return os.pread(descriptor, HELD_BYTES, 0)
+        except OSError:
+            self._tree.unreadable += 1
+            os.close(self._open.pop(path))
+            self._absent.add(path)
+            return None
+
+    def number(self, path: str) -> int | None:
+        """The file's whole number, also of ``number@time``; None when it holds something else."""
+        content = self.bytes(path)
+        if content is None:
+            return None
+        try:
+            return int(content)
+        except ValueError:
+            head = content.partition(b"@")[0].strip()
+            return int(head) if head.isdigit() else None
+
+    def close(self) -> None:
+        """Close all; each is opened anew when it is read again."""
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+        self._absent.clear()

@@ -9,9 +9,9 @@ from typing import Literal
 
 from flopwatch.wire import Event, GpuDevice, GpuSample, GpuState
 from flopwatch_agent import nvml
-from flopwatch_agent.gpu_reader import GpuReader, describe, describe_instance
+from flopwatch_agent.gpu_reader import GpuReader, describe, describe_instance, instance_reads, reads_for
 from flopwatch_agent.nvml import NvmlError
-from flopwatch_agent.nvml_fields import Field, branch_of, fields_for
+from flopwatch_agent.nvml_fields import branch_of
 from flopwatch_agent.source import Inventory, Readings
 
 logger = logging.getLogger(__name__)
@@ -240,7 +240,6 @@ class GpuSource:
 
     def _scan(self) -> None:
         """Find the GPUs; start a worker for each that has none."""
-        fields = fields_for(branch_of(self._driver))
         count = int(nvml.call("nvmlDeviceGetCount"))
         running = {frozenset(r.device.uuid for r in item.readers): item for item in self._workers}
         workers, gaps = [], []
@@ -254,7 +253,7 @@ class GpuSource:
                 gaps.append(f"GPU with index {index}: {error}")
                 continue
             key = frozenset(device.uuid for _, device in devices)
-            worker = running.pop(key) if key in running else self._worker(devices, fields)
+            worker = running.pop(key) if key in running else self._worker(devices)
             workers.append(worker)
         lost = [item for item in running.values() if item.state != "ok"]
         for worker in running.values():
@@ -269,8 +268,18 @@ class GpuSource:
         self._known.update({item.uuid: item for _, item in found})
         return found
 
-    def _worker(self, devices: list[tuple[nvml.Handle, GpuDevice]], fields: tuple[Field, ...]) -> GpuWorker:
-        readers = [GpuReader(handle, device, fields, gpm=self._gpm) for handle, device in devices]
+    def _worker(self, devices: list[tuple[nvml.Handle, GpuDevice]]) -> GpuWorker:
+        parent, branch = devices[0][0], branch_of(self._driver)
+        readers = [
+            GpuReader(
+                handle,
+                device,
+                reads_for(handle, branch, gpm=self._gpm)
+                if device.mig_parent_uuid is None
+                else instance_reads(parent, handle, gpm=self._gpm),
+            )
+            for handle, device in devices
+        ]
         worker = GpuWorker(readers, self._interval)
         worker.start()
         logger.info("GPU %s: %s", devices[0][1].slot, devices[0][1].name)

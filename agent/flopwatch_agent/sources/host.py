@@ -2,9 +2,10 @@
 
 from flopwatch.wire import NodeSample
 from flopwatch_agent.source import Readings
-from flopwatch_agent.sysfs import KernelTree
+from flopwatch_agent.sysfs import HeldFiles, KernelTree
 
 SECTOR_BYTES = 512
+SLOW_SECONDS = 60.0
 MEMORY = frozenset(("MemTotal", "MemAvailable"))
 WHOLE_DISKS = ("sd", "nvme", "vd", "xvd", "hd", "mmcblk", "dasd")
 
@@ -15,13 +16,20 @@ class HostSource:
     name = "host"
 
     def __init__(self, proc: KernelTree, sys: KernelTree) -> None:
-        self._proc, self._sys = proc, sys
+        self._files, self._sys = HeldFiles(proc), sys
+        self._disks_at = float("-inf")
+        self._whole: frozenset[bytes] = frozenset()
         self._ticks: tuple[int, ...] | None = None
 
     def read(self, now: float) -> Readings:
         """One node sample."""
+        if not 0 <= now - self._disks_at < SLOW_SECONDS:
+            self._disks_at = now
+            self._files.close()
+            names = (name for name in self._sys.names("block") if name.startswith(WHOLE_DISKS))
+            self._whole = frozenset(name.encode() for name in names)
         busy, waiting = self._cpu()
-        memory = meminfo(self._proc.text("meminfo") or "", MEMORY)
+        memory = meminfo(self._text("meminfo"), MEMORY)
         read_bytes, written_bytes = self._disks()
         sample = NodeSample(
             time_seconds=now,
@@ -29,25 +37,28 @@ class HostSource:
             io_wait_ratio=waiting,
             memory_available_bytes=memory.get("MemAvailable"),
             memory_total_bytes=memory.get("MemTotal"),
-            memory_pressure_ratio=pressure_ratio(self._proc.text("pressure/memory") or ""),
+            memory_pressure_ratio=pressure_ratio(self._text("pressure/memory")),
             disk_read_bytes=read_bytes,
             disk_write_bytes=written_bytes,
         )
         return Readings(node_samples=(sample,))
 
+    def _text(self, path: str) -> str:
+        return (self._files.bytes(path) or b"").decode("ascii", "replace")
+
     def _cpu(self) -> tuple[float | None, float | None]:
-        ticks = cpu_ticks(self._proc.text("stat") or "")
+        # The kernel writes the sum first, before thousands of lines of interrupts.
+        ticks = cpu_ticks((self._files.bytes("stat") or b"").partition(b"\n")[0].decode("ascii", "replace"))
         before, self._ticks = self._ticks, ticks
         if before is None or ticks is None:
             return None, None
         return cpu_ratios(before, ticks)
 
     def _disks(self) -> tuple[int | None, int | None]:
-        text = self._proc.text("diskstats")
-        if text is None:
+        content = self._files.bytes("diskstats")
+        if content is None:
             return None, None
-        whole = frozenset(name for name in self._sys.names("block") if name.startswith(WHOLE_DISKS))
-        rows = [parts for line in text.splitlines() if len(parts := line.split()) >= 10 and parts[2] in whole]
+        rows = [p for line in content.splitlines() if len(p := line.split()) >= 10 and p[2] in self._whole]
         if not rows:
             return None, None
         return tuple(sum(int(row[column]) for row in rows) * SECTOR_BYTES for column in (5, 9))  # type: ignore[return-value]  # two columns
@@ -55,7 +66,7 @@ class HostSource:
 
 def cpu_ticks(text: str) -> tuple[int, ...] | None:
     """The first eight counters of the line ``cpu`` of /proc/stat: user nice system idle iowait irq softirq steal."""
-    line = text.partition("\n")[0]  # the kernel writes it first, before thousands of lines of interrupts
+    line = text.partition("\n")[0]
     return tuple(int(part) for part in line.split()[1:9]) if line.startswith("cpu ") else None
 
 

@@ -1,15 +1,18 @@
-"""NIC ports from sysfs: RDMA ports under class/infiniband, Ethernet under class/net. Counters stay counters.
+"""NIC ports from sysfs: RDMA under class/infiniband, Slingshot under class/cxi, Ethernet under class/net.
 
-InfiniBand's ``port_xmit_data`` and ``port_rcv_data`` count words of four octets, on mlx5 and hfi1 alike; EFA
-counts bytes in ``hw_counters``. One file that cannot be read costs its value, never the port.
+Which files a port's figures lie in is found once a minute, or when a device came or went; in between only those
+files are read, through descriptors that stay open. Counters stay counters. InfiniBand's ``port_xmit_data`` and
+``port_rcv_data`` count words of four octets, on mlx5 and hfi1 alike; EFA counts bytes in ``hw_counters``. One file
+that cannot be read costs its value, never the port.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 from flopwatch.wire import PortSample
 from flopwatch_agent.source import Readings
-from flopwatch_agent.sysfs import KernelTree
+from flopwatch_agent.sysfs import HeldFiles, KernelTree
 
 WORD_BYTES = 4
 SLOW_SECONDS = 60.0
@@ -18,6 +21,9 @@ VIRTUAL = ("lo", "veth", "docker", "br-", "virbr", "cni", "flannel", "cali", "ci
            "dummy", "kube-", "nodelocaldns", "sit", "ip6tnl", "wg", "vxlan", "ovs")  # fmt: skip
 RDMA = "class/infiniband"
 NET = "class/net"
+CXI = "class/cxi"
+REPRESENTOR = re.compile(r"^(c\d+)?pf\d+(vf|sf|hpf)")
+IPOIB = 32
 ERROR_COUNTERS = (
     "symbol_error", "link_downed", "link_error_recovery", "local_link_integrity_errors", "port_rcv_errors",
     "port_xmit_discards", "excessive_buffer_overrun_errors",
@@ -26,9 +32,26 @@ HARDWARE_ERRORS = (
     "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "rx_icrc_encapsulated",
     "retrans_pkts", "rx_drops",
 )  # fmt: skip
+SLINGSHOT_ERRORS = ("hni_pcs_uncorrected_cw",)
 PORT_STATES = {"0": False, "1": False, "2": False, "3": False, "4": True, "5": True}
 """Whether a port in this state carries data: 4 is ACTIVE, 5 ACTIVE_DEFER."""
 Role = Literal["rdma", "ethernet", "management", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Port:
+    """Where the figures of one port lie."""
+
+    name: str
+    role: Role
+    transmit: tuple[str, ...]
+    receive: tuple[str, ...]
+    unit_bytes: int = 1
+    saturates: bool = False
+    errors: tuple[str, ...] = ()
+    waits: str | None = None
+    up: bool | None = None
+    rate_bits_per_second: float | None = None
 
 
 class NetworkSource:
@@ -38,132 +61,155 @@ class NetworkSource:
 
     def __init__(self, sys: KernelTree) -> None:
         self._sys = sys
-        self._slow: dict[str, tuple[bool | None, float | None]] = {}
-        self._slow_at: float | None = None
-        self._absent: set[str] = set()
-        """Counters that were not there when they were last looked for."""
+        self._files = HeldFiles(sys)
+        self._ports: tuple[Port, ...] = ()
+        self._found_at: float | None = None
+        self._devices: tuple[tuple[str, ...], ...] = ()
 
     def read(self, now: float) -> Readings:
         """One sample a port."""
-        slow = self._slow_at is None or now - self._slow_at >= SLOW_SECONDS or now < self._slow_at
-        if slow:
-            self._slow, self._slow_at = {}, now
-            self._absent.clear()
-        samples = [*self._rdma(now), *self._ethernet(now)]
-        return Readings(port_samples=tuple(samples))
+        devices = tuple(self._sys.names(folder) for folder in (RDMA, CXI, NET))
+        due = self._found_at is None or not 0 <= now - self._found_at < SLOW_SECONDS
+        if due or devices != self._devices:
+            self._files.close()
+            self._devices, self._found_at = devices, now
+            self._ports = (*self._rdma(), *self._slingshot(), *self._ethernet())
+        samples = (self._sample(now, port) for port in self._ports)
+        return Readings(port_samples=tuple(sample for sample in samples if sample is not None))
 
-    def _rdma(self, now: float) -> list[PortSample]:
-        samples = []
-        for device in self._sys.names(RDMA):
-            for port in self._sys.names(f"{RDMA}/{device}/ports"):
-                sample = self._rdma_port(now, device, port)
-                if sample is not None:
-                    samples.append(sample)
-        return samples
-
-    def _rdma_port(self, now: float, device: str, port: str) -> PortSample | None:
-        folder = f"{RDMA}/{device}/ports/{port}"
-        transmit, receive = self._rdma_bytes(device, folder)
+    def _sample(self, now: float, port: Port) -> PortSample | None:
+        transmit, receive = self._octets(port, port.transmit), self._octets(port, port.receive)
         if transmit is None and receive is None:
             return None
-        name = f"{device}/{port}"
-        if name not in self._slow:
-            state, rate = self._sys.text(f"{folder}/state"), self._sys.text(f"{folder}/rate")
-            self._slow[name] = (port_is_active(state), rate_bits(rate))
-        up, bits = self._slow[name]
         return PortSample(
             time_seconds=now,
-            port=name,
-            role="rdma",
+            port=port.name,
+            role=port.role,
             transmit_bytes=transmit,
             receive_bytes=receive,
-            errors=self._sum(
-                (f"{folder}/counters", ERROR_COUNTERS),
-                (f"{folder}/hw_counters", HARDWARE_ERRORS),
-            ),
-            waits=self._counter(f"{folder}/counters/port_xmit_wait"),
-            link_up=up,
-            link_rate_bits_per_second=bits,
+            errors=self._sum(port.errors),
+            waits=None if port.waits is None else self._files.number(port.waits),
+            link_up=port.up,
+            link_rate_bits_per_second=port.rate_bits_per_second,
         )
 
-    def _rdma_bytes(self, device: str, folder: str) -> tuple[int | None, int | None]:
-        sent = self._words(folder, "port_xmit_data")
-        received = self._words(folder, "port_rcv_data")
-        if sent is not None or received is not None:
-            return sent, received
-        hardware = f"{folder}/hw_counters"
-        if not self._sys.exists(hardware):
-            hardware = f"{RDMA}/{device}/hw_counters"
-        transmit = self._sum((hardware, ("tx_bytes", "rdma_read_resp_bytes", "rdma_write_bytes")))
-        arrived = self._sum((hardware, ("rx_bytes", "rdma_read_bytes", "rdma_write_recv_bytes")))
-        return transmit, arrived
-
-    def _words(self, folder: str, counter: str) -> int | None:
-        """A word counter in bytes: the 64-bit copy where there is one; a saturated 32-bit one is unknown."""
-        value = self._counter(f"{folder}/counters_ext/{counter}_64")
-        if value is None:
-            value = self._counter(f"{folder}/counters/{counter}")
-        return None if value is None or value < 0 or value == SATURATED else value * WORD_BYTES
-
-    def _counter(self, path: str) -> int | None:
-        """A counter's value; one that is missing is looked for again with the next slow read."""
-        if path in self._absent:
+    def _octets(self, port: Port, paths: tuple[str, ...]) -> int | None:
+        """The sum of some byte counters; a 32-bit one that is full is unknown."""
+        value = self._sum(paths)
+        if value is None or (port.saturates and value == SATURATED):
             return None
-        value = self._sys.number(path)
-        if value is None:
-            self._absent.add(path)
-        return value
+        return value * port.unit_bytes
 
-    def _sum(self, *groups: tuple[str, tuple[str, ...]]) -> int | None:
-        numbers = [self._counter(f"{folder}/{name}") for folder, names in groups for name in names]
-        known = [number for number in numbers if number is not None and number >= 0]
+    def _sum(self, paths: tuple[str, ...]) -> int | None:
+        known = [n for path in paths if (n := self._files.number(path)) is not None and n >= 0]
         return sum(known) if known else None
 
-    def _ethernet(self, now: float) -> list[PortSample]:
-        samples = []
-        for name in self._sys.names(NET):
-            role = self._role(name)
-            if role is None:
-                continue
-            folder = f"{NET}/{name}/statistics"
-            transmit, receive = self._sys.number(f"{folder}/tx_bytes"), self._sys.number(f"{folder}/rx_bytes")
-            if transmit is None and receive is None:
-                continue
-            if name not in self._slow:
-                self._slow[name] = self._net_link(name)
-            up, bits = self._slow[name]
-            samples.append(
-                PortSample(
-                    time_seconds=now,
-                    port=name,
-                    role=role,
-                    transmit_bytes=transmit,
-                    receive_bytes=receive,
-                    errors=self._sum((folder, ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped"))),
-                    link_up=up,
-                    link_rate_bits_per_second=bits,
+    def _rdma(self) -> list[Port]:
+        return [
+            self._rdma_port(device, port)
+            for device in self._sys.names(RDMA)
+            for port in self._sys.names(f"{RDMA}/{device}/ports")
+        ]
+
+    def _rdma_port(self, device: str, port: str) -> Port:
+        folder = f"{RDMA}/{device}/ports/{port}"
+        counters, hardware = f"{folder}/counters", f"{folder}/hw_counters"
+        words = self._word_counters(folder)
+        transmit: tuple[str, ...]
+        receive: tuple[str, ...]
+        if words is not None:
+            transmit, receive = ((path,) for path in words)
+        else:
+            where = hardware if self._sys.exists(hardware) else f"{RDMA}/{device}/hw_counters"
+            transmit = within(where, ("tx_bytes", "rdma_read_resp_bytes", "rdma_write_bytes"))
+            receive = within(where, ("rx_bytes", "rdma_read_bytes", "rdma_write_recv_bytes"))
+        return Port(
+            name=f"{device}/{port}",
+            role="rdma",
+            transmit=transmit,
+            receive=receive,
+            unit_bytes=1 if words is None else WORD_BYTES,
+            saturates=words is not None,
+            errors=(*within(counters, ERROR_COUNTERS), *within(hardware, HARDWARE_ERRORS)),
+            waits=f"{counters}/port_xmit_wait",
+            up=port_is_active(self._sys.text(f"{folder}/state")),
+            rate_bits_per_second=rate_bits(self._sys.text(f"{folder}/rate")),
+        )
+
+    def _word_counters(self, folder: str) -> tuple[str, str] | None:
+        """Where a port counts words: the 64-bit copies where there are some; None where it counts none."""
+        names = ("port_xmit_data", "port_rcv_data")
+        paths = tuple(
+            copy if self._files.number(copy := f"{folder}/counters_ext/{name}_64") is not None else path
+            for name in names
+            for path in (f"{folder}/counters/{name}",)
+        )
+        known = [path for path in paths if self._files.number(path) is not None]
+        return (paths[0], paths[1]) if known else None
+
+    def _slingshot(self) -> list[Port]:
+        """Slingshot's adapters count all octets, those of TCP included."""
+        ports = []
+        for device in self._sys.names(CXI):
+            telemetry = f"{CXI}/{device}/device/telemetry"
+            up, bits = next(map(self._net_link, self._sys.names(f"{CXI}/{device}/device/net")), (None, None))
+            ports.append(
+                Port(
+                    name=device,
+                    role="rdma",
+                    transmit=(f"{telemetry}/hni_sts_tx_ok_octets",),
+                    receive=(f"{telemetry}/hni_sts_rx_ok_octets",),
+                    errors=within(telemetry, SLINGSHOT_ERRORS),
+                    up=up,
+                    rate_bits_per_second=bits,
                 )
             )
-        return samples
+        return ports
 
-    def _role(self, name: str) -> Role | None:
-        """What a network device is for; None for one that is no hardware of its own, or carries RDMA bytes twice."""
+    def _ethernet(self) -> list[Port]:
+        slingshot = {
+            name for device in self._sys.names(CXI) for name in self._sys.names(f"{CXI}/{device}/device/net")
+        }
+        ports = []
+        for name in self._sys.names(NET):
+            if name in slingshot or not self._is_hardware(name):
+                continue
+            folder = f"{NET}/{name}/statistics"
+            up, bits = self._net_link(name)
+            ports.append(
+                Port(
+                    name=name,
+                    role="ethernet",
+                    transmit=(f"{folder}/tx_bytes",),
+                    receive=(f"{folder}/rx_bytes",),
+                    errors=within(folder, ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")),
+                    up=up,
+                    rate_bits_per_second=bits,
+                )
+            )
+        return ports
+
+    def _is_hardware(self, name: str) -> bool:
+        """Whether a network device is a function of its own that does not carry another's bytes."""
         if name.startswith(VIRTUAL) or "." in name:
-            return None
+            return False
         folder = f"{NET}/{name}"
-        if not self._sys.exists(f"{folder}/statistics") or self._sys.number(f"{folder}/type") == 32:
-            return None  # bonding_masters is a file; type 32 is IPoIB, whose bytes the RDMA port counts
+        if not self._sys.exists(f"{folder}/statistics") or self._sys.number(f"{folder}/type") == IPOIB:
+            return False  # bonding_masters is a file; the bytes of IPoIB are counted by the RDMA port
         if self._sys.exists(f"{folder}/bonding") or not self._sys.exists(f"{folder}/device"):
-            return None
-        if "vf" in (self._sys.text(f"{folder}/phys_port_name") or ""):
-            return None
-        return "ethernet"
+            return False
+        return not REPRESENTOR.match(self._sys.text(f"{folder}/phys_port_name") or "")
 
     def _net_link(self, name: str) -> tuple[bool | None, float | None]:
         state = self._sys.text(f"{NET}/{name}/operstate")
         megabits = self._sys.number(f"{NET}/{name}/speed")
         up = {"up": True, "down": False, "lowerlayerdown": False}.get(state or "")
         return up, megabits * 1e6 if megabits is not None and megabits > 0 else None
+
+
+def within(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The files' paths."""
+    return tuple(f"{folder}/{name}" for name in names)
 
 
 def port_is_active(text: str | None) -> bool | None:

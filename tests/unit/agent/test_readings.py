@@ -5,14 +5,14 @@ import os
 import pytest
 
 from flopwatch_agent.gpu_reader import ratio
-from flopwatch_agent.nvml_fields import branch_of, fields_for
+from flopwatch_agent.nvml_fields import DETAIL_FIELDS, FIELDS, branch_of, known_on
 from flopwatch_agent.permissions import allows
 from flopwatch_agent.sources.host import MEMORY, cpu_ratios, meminfo, pressure_ratio
 from flopwatch_agent.sources.network import port_is_active, rate_bits
 
 
 def ids(version: str | None) -> set[int]:
-    return {field.field_id for field in fields_for(branch_of(version))}
+    return {field.field_id for field in known_on((*FIELDS, *DETAIL_FIELDS), branch_of(version))}
 
 
 def test_ids_that_changed_their_meaning_are_asked_only_where_it_is_known() -> None:
