@@ -13,8 +13,10 @@ from typing import Any
 from flopwatch import settings as settings_file
 from flopwatch_collector import config
 from flopwatch_collector.alerting import notices
+from flopwatch_collector.alerting.delivery.channels import channels
 from flopwatch_collector.alerting.delivery.message import webhook_body
-from flopwatch_collector.alerting.delivery.webhook import DeliveryFailed, Webhook, channels
+from flopwatch_collector.alerting.delivery.outbox import Channel
+from flopwatch_collector.alerting.delivery.posting import DeliveryFailed
 from flopwatch_collector.alerting.state import AlertRecord, fingerprint
 
 NO_CHANNELS = """flopwatch: no channel is configured. Add one to the settings file:
@@ -56,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _send(receiver: Webhook, collector: config.CollectorSettings, now: float) -> dict[str, Any]:
+def _send(receiver: Channel, collector: config.CollectorSettings, now: float) -> dict[str, Any]:
     """What became of one attempt; nothing in it is secret."""
     result = {"channel": receiver.name, "address": receiver.privacy_form, "delivered": True, "problem": None}
     try:

@@ -13,8 +13,9 @@ from fastapi import FastAPI
 from flopwatch.query import Query
 from flopwatch_collector import duty
 from flopwatch_collector.accounting import Accounting, Terms
+from flopwatch_collector.alerting.delivery.channels import wiring
 from flopwatch_collector.alerting.delivery.notifier import Notifier
-from flopwatch_collector.alerting.delivery.webhook import channels
+from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.engine import AlertEngine
 from flopwatch_collector.api import application
 from flopwatch_collector.api.access import Access
@@ -302,13 +303,15 @@ def _learning(kept: _Kept, directory: Directory) -> Callable[[], None] | None:
 
 
 def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
+    wired = wiring(settings)
     notifier = Notifier(
-        [FencedChannel(channel=channel, duty=kept.duty) for channel in channels(settings.notify)],
+        [FencedChannel(channel=channel, duty=kept.duty) for channel in wired.channels],
         kept.duty_control,
         external_url=public_address(settings.collector, socket.gethostname()),
         clock=kept.clock,
+        wiring=wired,
     )
-    return AlertEngine(kept.duty_control, notifier, settings.alerts)
+    return AlertEngine(kept.duty_control, notifier, settings.alerts, AlertDesk(kept.control, kept.clock))
 
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:

@@ -10,11 +10,23 @@ from flopwatch.settings import SettingError, section
 from flopwatch_collector import durations
 
 ALERT_RULES = (
-    "MfuLow", "JobHang", "IdleHeld", "HighUtilLowMfu", "Straggler", "NodeDown", "NoData", "BelowBreakeven",
+    "MfuLow", "MfuDrop", "MfuBelowNorm", "HighUtilLowMfu", "StepSpikes", "JobHang", "HangSuspect", "IdleHeld",
+    "RestartStorm", "NoProgress", "CkptSlow", "Straggler", "HwThrottle", "ThermalThrottle", "NodeDown", "GpuLost",
+    "GpuErrors", "LinkDegraded", "LemonNode", "NoData", "AgentUnhealthy", "BelowBreakeven", "BudgetBurn",
 )  # fmt: skip
 SEVERITIES = ("critical", "warning", "info")
 LEVEL_FIELDS: dict[str, tuple[str | None, str | None]] = {"MfuLow": (None, "mfu_low_clear_factor")}
 """Rule, and the fields of ``AlertSettings`` that ``level`` and ``clear_level`` of its table set."""
+LEVELLED = frozenset((
+    "MfuDrop", "MfuBelowNorm", "HighUtilLowMfu", "StepSpikes", "RestartStorm", "NoProgress", "CkptSlow", "GpuErrors",
+    "LinkDegraded", "LemonNode", "BudgetBurn",
+))  # fmt: skip
+"""Rules that read ``level`` and ``clear_level`` themselves."""
+LEVELLED_RULES = frozenset(
+    ("MfuDrop", "MfuBelowNorm", "StepSpikes", "RestartStorm", "NoProgress", "CkptSlow", "GpuErrors", "LinkDegraded",
+     "LemonNode", "BudgetBurn")
+)  # fmt: skip
+"""Rules that take ``level`` and ``clear_level`` as they stand in their tables."""
 _NOT_NEGATIVE = (
     "mfu_low_for_seconds", "mfu_low_keep_seconds", "idle_held_for_seconds", "no_data_for_seconds", "warmup_steps",
     "observe_days", "group_wait_seconds", "group_interval_seconds",
@@ -230,6 +242,7 @@ def _rules(name: str, table: object) -> dict[str, RuleSettings]:
     return {rule: _rule(f"{name}.{rule}", rule, values) for rule, values in table.items()}
 
 
+MOST_LEVEL = 1e6
 _RULE_KEYS = {
     "enabled": "enabled", "for": "for_seconds", "keep": "keep_seconds", "level": "level",
     "clear_level": "clear_level", "severity": "severity",
@@ -242,14 +255,25 @@ def _rule(name: str, rule: str, table: object) -> RuleSettings:
     unknown = sorted(set(table) - set(_RULE_KEYS))
     if unknown:
         raise SettingError(f"{name}.{unknown[0]}", table[unknown[0]], "one of " + ", ".join(_RULE_KEYS))
-    for key, target in zip(("level", "clear_level"), LEVEL_FIELDS.get(rule, (None, None)), strict=True):
-        if key in table and target is None:
-            raise SettingError(f"{name}.{key}", table[key], f"nothing: {rule} has no such level")
     values = {_RULE_KEYS[key]: value for key, value in table.items()}
     for key in ("for", "keep"):
         if key in table:
             values[_RULE_KEYS[key]] = _seconds(f"{name}.{key}", table[key])
-    return section(RuleSettings, name, {name: values}, {})
+    made = section(RuleSettings, name, {name: values}, {})
+    _check_levels(name, rule, made)
+    return made
+
+
+def _check_levels(name: str, rule: str, made: RuleSettings) -> None:
+    fields_of = LEVEL_FIELDS.get(rule, (None, None))
+    for key, target in zip(("level", "clear_level"), fields_of, strict=True):
+        value = getattr(made, key)
+        if value is None:
+            continue
+        if target is None and rule not in LEVELLED:
+            raise SettingError(f"{name}.{key}", value, f"nothing: {rule} has no such level")
+        if not 0.0 < value < MOST_LEVEL:
+            raise SettingError(f"{name}.{key}", value, f"above 0 and below {MOST_LEVEL:.0f}")
 
 
 def _seconds(name: str, value: object) -> float:

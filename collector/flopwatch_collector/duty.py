@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 from flopwatch_collector.alerting.delivery.outbox import Channel
-from flopwatch_collector.alerting.delivery.webhook import DeliveryFailed
+from flopwatch_collector.alerting.delivery.posting import DeliveryFailed
 from flopwatch_collector.store.port import Control, Unavailable
 from flopwatch_collector.store.sharing import SharedControl
 

@@ -22,6 +22,8 @@ class JobFacts:
     """Event time of the newest sample of its GPUs."""
     nodes: frozenset[str] = frozenset()
     """Names of the nodes it runs on."""
+    owner_contact: str | None = None
+    """Where the job's owner is reached, as the job declared it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from flopwatch.answers.alert import RuleInfo, SilenceInfo
 from flopwatch.query import AlertRow, Range
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.config import Settings
@@ -34,6 +35,14 @@ class NoAlerts:
         return ()
 
     def history(self, start: float) -> tuple[AlertRow, ...]:  # noqa: ARG002 - the port's
+        """None."""
+        return ()
+
+    def silences(self) -> tuple[SilenceInfo, ...]:
+        """None."""
+        return ()
+
+    def rules(self, start: float) -> tuple[RuleInfo, ...]:  # noqa: ARG002 - the port's
         """None."""
         return ()
 

@@ -27,6 +27,58 @@ class AlertRow:
     stale: bool
     summary: str
     """English, as sent to the channels."""
+    silenced_by: str | None = None
+    """Id of the silence, or ``maintenance``; it is shown and not sent."""
+    inhibited_by: str | None = None
+    """The rule of the alert that already explains it; it is shown and not sent."""
+    observed: bool = False
+    """The install still watches this rule; it is shown and not sent."""
+    acknowledged_by: str | None = None
+    comments: tuple["AlertComment", ...] = ()
+    """Oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlertComment:
+    """A word on an alert."""
+
+    by: str
+    text: str
+    time_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SilenceInfo:
+    """A silence that holds, or will."""
+
+    silence_id: str
+    matchers: tuple[str, ...]
+    """As Alertmanager writes them: ``job_id=~"llama.*"``."""
+    start_seconds: float
+    end_seconds: float | None
+    """``None``: until the maintenance ends."""
+    created_by: str
+    comment: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleInfo:
+    """A rule as it is set here, and how often it fired."""
+
+    rule: str
+    enabled: bool
+    sends: bool
+    """Whether its alerts go to the channels yet."""
+    for_seconds: float | None
+    """What the site sets; ``None``: the rule's own, as below."""
+    keep_seconds: float | None
+    level: float | None
+    clear_level: float | None
+    severity: Severity | None
+    firing: int
+    """Alerts of it that fire now."""
+    fired: int
+    """Alerts of it that fired within the range, the present ones too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,3 +88,6 @@ class Alerts:
     status: Status
     active: tuple[AlertRow, ...]
     history: tuple[AlertRow, ...]
+    silences: tuple[SilenceInfo, ...] = ()
+    rules: tuple[RuleInfo, ...] = ()
+    """Every rule; none where the source of the data evaluates none."""

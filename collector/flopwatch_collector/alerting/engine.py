@@ -9,11 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from flopwatch.answers.alert import RuleInfo, SilenceInfo
 from flopwatch.query import AlertRow
-from flopwatch_collector.alerting import notices, rules
+from flopwatch_collector.alerting import groups, notices, rows, terms
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.delivery.outbox import OUTBOX_KIND, ChannelStats
-from flopwatch_collector.alerting.notices import SEVERITY_ORDER, Wording
+from flopwatch_collector.alerting.desk import AlertDesk
+from flopwatch_collector.alerting.groups import Change, GroupRecord
+from flopwatch_collector.alerting.hushing import Hushed, hushed
+from flopwatch_collector.alerting.notices import NoticeAlert, Wording
 from flopwatch_collector.alerting.state import (
     FLAPPING_WINDOW_SECONDS,
     STALE_AFTER_SECONDS,
@@ -24,15 +28,18 @@ from flopwatch_collector.alerting.state import (
     without_evidence,
 )
 from flopwatch_collector.config import AlertSettings
-from flopwatch_collector.facts import Facts
+from flopwatch_collector.facts import Facts, JobFacts
 from flopwatch_collector.store.port import Control
 
 ALERT_KIND = "alert"
 HISTORY_KIND = "alert_history"
 INSTALL_KIND = "alert_install"
+GROUP_KIND = "alert_group"
 HISTORY_SECONDS = 90 * 86_400.0
 UNWATCHED_SECONDS = 86_400.0
 """An alert whose subject no rule has spoken of for this long is resolved as not watched any more."""
+ENDED_TOLD_SECONDS = 300.0
+"""So long receivers that keep states themselves are told that an alert has ended."""
 
 log = logging.getLogger(__name__)
 
@@ -44,17 +51,32 @@ class Install:
     first_evaluated_seconds: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Round:
+    """What one evaluation leads to."""
+
+    records: dict[str, AlertRecord]
+    groups: Mapping[str, GroupRecord]
+    changes: tuple[Change, ...]
+
+
 class AlertEngine:
     """One collector's alerts. ``evaluate`` is called by one thread; the rest may be called from any."""
 
-    def __init__(self, control: Control, notifier: Notifier, settings: AlertSettings) -> None:
+    def __init__(
+        self, control: Control, notifier: Notifier, settings: AlertSettings, desk: AlertDesk | None = None
+    ) -> None:
         self._control = control
         self._notifier = notifier
         self._settings = settings
+        self.desk = desk or AlertDesk(control)
         self._records: Mapping[str, AlertRecord] = {}
         self._history: Mapping[str, AlertRecord] = {}
+        self._groups: Mapping[str, GroupRecord] = {}
         self._install: Install | None = None
+        self._hushed = Hushed()
         self._simulated = False
+        self._now = 0.0
         self._generation = 0
         self.reload()
 
@@ -67,6 +89,7 @@ class AlertEngine:
         """Take the alerts as they are kept: another collector may have evaluated them since."""
         records = self._control.load(ALERT_KIND, AlertRecord)
         history = self._control.load(HISTORY_KIND, AlertRecord)
+        self._groups = self._control.load(GROUP_KIND, GroupRecord)
         self._install = self._control.load(INSTALL_KIND, Install).get("install")
         if records != self._records or history != self._history:
             self._records, self._history = records, history
@@ -82,25 +105,53 @@ class AlertEngine:
 
     def evaluate(self, facts: Facts) -> None:
         """One round: all rules, all states, and the messages that follow from them."""
-        now = facts.now
+        now = self._now = facts.now
         self._simulated = facts.simulated
         if self._install is None:
             self._install = Install(first_evaluated_seconds=now)
             self._control.save(INSTALL_KIND, {"install": self._install})
-        stepped = self._stepped(rules.read_all(facts, self._settings), now)
-        hidden = notices.inhibited(stepped.values(), _nodes_of_job(facts))
-        changes = [
+        stepped, unsaid = self._stepped(terms.read(facts, self._settings), now)
+        stepped = _in_context(stepped, facts)
+        quiet = hushed(stepped.values(), facts, self.desk.words())
+        wording = Wording(external_url=self._notifier.external_url, simulated=facts.simulated)
+        turn = self._turn(stepped, unsaid, quiet)
+        pending = self._notifier.prepare(
+            notices.grouped(turn.changes, wording), now, simulated=facts.simulated
+        )
+        self._keep(turn, pending.documents)
+        if quiet != self._hushed:
+            self._hushed = quiet
+            self._generation += 1
+        self._notifier.hand_over(pending)
+        self._notifier.publish(_told(turn.records.values(), wording, now), simulated=facts.simulated)
+        self._notifier.beat(now, simulated=facts.simulated)
+
+    def _turn(self, stepped: dict[str, AlertRecord], unsaid: list[AlertRecord], quiet: Hushed) -> _Round:
+        """What is said this round, and the records once it is."""
+        now = self._now
+        loud = {
+            key: record
+            for key, record in stepped.items()
+            if quiet.of(key) is None and self.sends(record.rule, now)
+        }
+        for key, record in loud.items():
+            if record.state == "firing" and not record.announced:
+                stepped[key] = replace(record, announced=True)
+        due = [
             (status, record)
             for key, record in stepped.items()
-            if (status := notices.due(record)) is not None
-            and (status == "resolved" or (key not in hidden and self.sends(record.rule, now)))
+            if (status := notices.due(record)) is not None and (status == "resolved" or key in loud)
         ]
-        wording = Wording(external_url=self._notifier.external_url, simulated=facts.simulated)
-        pending = self._notifier.prepare(notices.grouped(changes, wording), now, simulated=facts.simulated)
-        for status, record in changes:
+        repeated = [
+            record
+            for key, record in loud.items()
+            if record.state in ("firing", "clearing") and record.sent_severity and key not in quiet.taken
+        ]
+        spoken = groups.speak(due, repeated, self._groups, self._settings, now)
+        for status, record in spoken.changes:
             stepped[record.fingerprint] = notices.marked_sent(record, status, now)
-        self._keep(stepped, pending.documents, now)
-        self._notifier.hand_over(pending)
+        endings: tuple[Change, ...] = tuple(("resolved", record) for record in unsaid)
+        return _Round(records=stepped, groups=spoken.groups, changes=(*endings, *spoken.changes))
 
     def sends(self, rule: str, now: float) -> bool:
         """Whether this rule's alerts go to the channels yet, or are only shown."""
@@ -110,14 +161,23 @@ class AlertEngine:
 
     def active(self) -> tuple[AlertRow, ...]:
         """Alerts that have not ended, worst first."""
-        rows = [self._row(record) for record in self._records.values() if record.state != "resolved"]
-        return tuple(sorted(rows, key=_worst_first))
+        found = [self._row(record) for record in self._records.values() if record.state != "resolved"]
+        return tuple(sorted(found, key=rows.worst_first))
 
     def history(self, start: float) -> tuple[AlertRow, ...]:
         """Alerts that ended at or after ``start``, newest first."""
         ended = [record for record in self._history.values() if (record.resolved_seconds or 0.0) >= start]
         ended.sort(key=lambda record: record.resolved_seconds or 0.0, reverse=True)
         return tuple(self._row(record) for record in ended)
+
+    def silences(self) -> tuple[SilenceInfo, ...]:
+        """Silences that have not ended, and nodes in maintenance."""
+        return rows.silences(self.desk.words(), self._hushed, self._now)
+
+    def rules(self, start: float) -> tuple[RuleInfo, ...]:
+        """Every rule as it is set here, and how often it fired since ``start``."""
+        asked = rows.Asked(now=self._now, start=start, sends=lambda rule: self.sends(rule, self._now))
+        return rows.rules([*self._records.values(), *self._history.values()], self._settings, asked)
 
     def retain(self, now: float) -> int:
         """Forget what ended long ago; returns how many alerts."""
@@ -129,42 +189,60 @@ class AlertEngine:
         if old:
             self._control.delete(HISTORY_KIND, old)
             self._history = {key: record for key, record in self._history.items() if key not in set(old)}
+        self.desk.retain(now)
         return len(old)
 
     def deliveries(self) -> tuple[ChannelStats, ...]:
         """How each channel fares."""
         return self._notifier.stats()
 
-    def _stepped(self, readings: Iterable[Reading], now: float) -> dict[str, AlertRecord]:
-        """All records after this round's readings; those that became inactive are left out."""
+    def _stepped(
+        self, readings: Iterable[Reading], now: float
+    ) -> tuple[dict[str, AlertRecord], list[AlertRecord]]:
+        """All records after this round's readings, without those that became inactive.
+
+        And ended ones whose end was not said before they began anew.
+        """
         stepped: dict[str, AlertRecord] = {}
+        unsaid: list[AlertRecord] = []
         seen: set[str] = set()
         for reading in readings:
             key = fingerprint(reading.rule, reading.labels)
             seen.add(key)
-            after = advance(self._records.get(key), reading, now)
+            before = self._records.get(key)
+            after = advance(before, reading, now)
+            if before is not None and after is not before and notices.due(before) == "resolved":
+                unsaid.append(before)
             if after is not None:
-                stepped[key] = after
+                stepped[key] = _closed(before, after, now)
         for key, record in self._records.items():
             if key not in seen:
-                stepped[key] = _unwatched(record, now)
-        return {key: record for key, record in stepped.items() if not _forgettable(record, now)}
+                stepped[key] = _closed(record, _unwatched(record, now), now)
+        return {key: record for key, record in stepped.items() if not _forgettable(record, now)}, unsaid
 
-    def _keep(self, stepped: dict[str, AlertRecord], outbox: Mapping[str, object], now: float) -> None:
+    def _keep(self, turn: _Round, outbox: Mapping[str, object]) -> None:
         """Save what changed in one transaction, then let readers see it."""
-        changed = {key: record for key, record in stepped.items() if self._records.get(key) != record}
+        now = self._now
+        changed = {key: record for key, record in turn.records.items() if self._records.get(key) != record}
         ended = {
             f"{key}@{record.fired_seconds}": record
             for key, record in changed.items()
             if record.state == "resolved" and record.fired_seconds is not None
         }
-        if changed or outbox:
-            self._control.save_all({ALERT_KIND: changed, HISTORY_KIND: ended, OUTBOX_KIND: outbox})
-        gone = [key for key in self._records if key not in stepped]
+        spoke = {key: group for key, group in turn.groups.items() if self._groups.get(key) != group}
+        if changed or outbox or spoke:
+            self._control.save_all(
+                {ALERT_KIND: changed, HISTORY_KIND: ended, GROUP_KIND: spoke, OUTBOX_KIND: outbox}
+            )
+        gone = [key for key in self._records if key not in turn.records]
         if gone:
             self._control.delete(ALERT_KIND, gone)
+        quiet = [key for key in self._groups if key not in turn.groups]
+        if quiet:
+            self._control.delete(GROUP_KIND, quiet)
+        self._groups = turn.groups
         if changed or gone:
-            self._records = MappingProxyType(stepped)
+            self._records = MappingProxyType(turn.records)
             self._history = {**self._history, **ended} if ended else self._history
             self._generation += 1
         for record in changed.values():
@@ -172,29 +250,49 @@ class AlertEngine:
                 log.info("alert %s %s: %s", record.rule, record.state, record.summary)
 
     def _row(self, record: AlertRecord) -> AlertRow:
-        mark = "SIMULATED: " if self._simulated else ""
-        return AlertRow(
-            fingerprint=record.fingerprint,
-            rule=record.rule,
-            severity=record.severity,
-            state=record.state,
-            labels={**record.labels, "simulated": "true"} if self._simulated else record.labels,
-            values=record.values,
-            active_since_seconds=record.active_since_seconds,
-            fired_seconds=record.fired_seconds,
-            resolved_seconds=record.resolved_seconds,
-            resolved_reason=record.resolved_reason,
-            stale=record.stale,
-            summary=f"{mark}{record.summary}",
+        return rows.row(
+            record,
+            self.desk.words(),
+            self._hushed,
+            simulated=self._simulated,
+            observed=not self.sends(record.rule, self._now),
         )
 
 
-def _nodes_of_job(facts: Facts) -> dict[str, frozenset[tuple[str, str]]]:
-    return {
-        job.row.job_id: frozenset((job.row.cluster, node) for node in job.nodes)
-        for job in facts.jobs
-        if job.row.state != "ended"
-    }
+def _told(records: Iterable[AlertRecord], wording: Wording, now: float) -> tuple[NoticeAlert, ...]:
+    """What receivers that keep states themselves are told: all that fires, and what ended lately."""
+    return tuple(
+        notices.notice_alert("resolved" if record.state == "resolved" else "firing", record, wording)
+        for record in records
+        if record.announced
+        and (
+            record.state in ("firing", "clearing")
+            or (record.closed_seconds is not None and now - record.closed_seconds <= ENDED_TOLD_SECONDS)
+        )
+    )
+
+
+def _in_context(records: dict[str, AlertRecord], facts: Facts) -> dict[str, AlertRecord]:
+    """The records with the team, name and owner of their jobs, where those are known."""
+    known = {job.row.job_id: _context(job) for job in facts.jobs}
+    found: dict[str, AlertRecord] = {}
+    for key, record in records.items():
+        context = known.get(record.labels.get("job_id", ""))
+        same = context is None or context == record.context
+        found[key] = record if same or context is None else replace(record, context=context)
+    return found
+
+
+def _context(job: JobFacts) -> dict[str, str]:
+    given = {"team": job.row.account, "job": job.row.name, "owner": job.owner_contact}
+    return {key: value for key, value in given.items() if value}
+
+
+def _closed(before: AlertRecord | None, after: AlertRecord, now: float) -> AlertRecord:
+    """The record with the time at which it ended, when it has just done so."""
+    if after.state != "resolved" or after.closed_seconds is not None:
+        return after
+    return after if before is not None and before.state == "resolved" else replace(after, closed_seconds=now)
 
 
 def _unwatched(record: AlertRecord, now: float) -> AlertRecord:
@@ -215,9 +313,3 @@ def _forgettable(record: AlertRecord, now: float) -> bool:
         return False
     said = record.resolved_sent or record.sent_severity is None
     return said and now - (record.resolved_seconds or now) > FLAPPING_WINDOW_SECONDS
-
-
-def _worst_first(row: AlertRow) -> tuple[int, int, float]:
-    """Firing before pending, critical before info, newest first."""
-    rank = {"firing": 0, "clearing": 1, "pending": 2, "no_data": 3, "resolved": 4}[row.state]
-    return rank, SEVERITY_ORDER[row.severity], -(row.fired_seconds or row.active_since_seconds or 0.0)

@@ -12,7 +12,6 @@ NoticeStatus = Literal["firing", "resolved"]
 STILL_FIRING = "0001-01-01T00:00:00Z"
 """``endsAt`` of an alert that has not ended, as Alertmanager writes it."""
 SEVERITY_ORDER: Mapping[Severity, int] = {"critical": 0, "warning": 1, "info": 2}
-INHIBITED_BY_HANG = frozenset(("MfuLow", "MfuDrop", "Straggler", "IdleHeld", "HighUtilLowMfu"))
 GROUP_LABELS = ("cluster", "job_id")
 MAX_LISTED = 10
 """Members named in a message's summary; the alerts themselves are all in it."""
@@ -29,6 +28,10 @@ class NoticeAlert:
     ends_at: str
     generator_url: str
     fingerprint: str
+    team: str = ""
+    """Account of the job, for routes; it is not in the message."""
+    owner: str = ""
+    """Contact of the job's owner; it is not in the message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,41 +67,6 @@ def marked_sent(record: AlertRecord, status: NoticeStatus, now: float) -> AlertR
     return replace(record, sent_severity=record.severity, sent_seconds=now)
 
 
-def inhibited(
-    records: Iterable[AlertRecord], nodes_of_job: Mapping[str, frozenset[tuple[str, str]]]
-) -> frozenset[str]:
-    """Fingerprints that are not sent while another alert already says why.
-
-    A node that is down explains everything on it, and the alerts of jobs that run nowhere else; a hang explains
-    what follows from it. ``nodes_of_job`` gives (cluster, node) of each job id.
-    """
-    active = [record for record in records if record.state in ("firing", "clearing", "pending", "no_data")]
-    firing = [record for record in active if record.state in ("firing", "clearing")]
-    down = {_node(record) for record in firing if record.rule == "NodeDown"}
-    hung = {record.labels.get("job_id") for record in firing if record.rule == "JobHang"}
-    return frozenset(
-        record.fingerprint
-        for record in active
-        if (record.rule != "NodeDown" and _on_a_node_that_is_down(record, down, nodes_of_job))
-        or (record.rule in INHIBITED_BY_HANG and record.labels.get("job_id") in hung)
-    )
-
-
-def _on_a_node_that_is_down(
-    record: AlertRecord,
-    down: set[tuple[str, str]],
-    nodes_of_job: Mapping[str, frozenset[tuple[str, str]]],
-) -> bool:
-    if "node" in record.labels:
-        return _node(record) in down
-    nodes = nodes_of_job.get(record.labels.get("job_id", ""), frozenset())
-    return bool(nodes) and nodes <= down
-
-
-def _node(record: AlertRecord) -> tuple[str, str]:
-    return record.labels.get("cluster", ""), record.labels.get("node", "")
-
-
 def grouped(changes: Iterable[tuple[NoticeStatus, AlertRecord]], wording: Wording) -> tuple[Notice, ...]:
     """Messages, one for each (status, rule, cluster, job), worst first."""
     groups: dict[tuple[str, ...], list[tuple[NoticeStatus, AlertRecord]]] = {}
@@ -117,11 +85,12 @@ def _notice(members: list[tuple[NoticeStatus, AlertRecord]], wording: Wording) -
     status, first = members[0]
     labels = {"alertname": first.rule}
     labels.update({name: first.labels[name] for name in GROUP_LABELS if name in first.labels})
-    alerts = tuple(_alert(status, record, wording) for status, record in members)
+    alerts = tuple(notice_alert(status, record, wording) for status, record in members)
     return Notice(status=status, group_labels=labels, alerts=alerts)
 
 
-def _alert(status: NoticeStatus, record: AlertRecord, wording: Wording) -> NoticeAlert:
+def notice_alert(status: NoticeStatus, record: AlertRecord, wording: Wording) -> NoticeAlert:
+    """One alert as messages have it."""
     ended = record.resolved_seconds if status == "resolved" else None
     return NoticeAlert(
         status=status,
@@ -131,6 +100,8 @@ def _alert(status: NoticeStatus, record: AlertRecord, wording: Wording) -> Notic
         ends_at=STILL_FIRING if ended is None else timestamp(ended),
         generator_url=_page(record, wording.external_url),
         fingerprint=record.fingerprint,
+        team=record.context.get("team", ""),
+        owner=record.context.get("owner", ""),
     )
 
 

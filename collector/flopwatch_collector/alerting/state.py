@@ -80,6 +80,12 @@ class AlertRecord:
     sent_seconds: float | None = None
     """When the last notice was put into the outbox."""
     resolved_sent: bool = False
+    context: dict[str, str] = field(default_factory=dict)
+    """What routes and silences may ask for besides the labels: ``team``, ``job``, ``owner``."""
+    announced: bool = False
+    """It was to be said at least once: receivers that keep states themselves are told of it until it ends."""
+    closed_seconds: float | None = None
+    """When, by the collector's clock, it was resolved."""
 
 
 def fingerprint(rule: str, labels: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from flopwatch.answers.alert import RuleInfo, SilenceInfo
 from flopwatch.query import AlertRow, Alerts, Severity, Status
 
 ACTIVE_STATES = frozenset(("firing", "clearing"))
@@ -25,6 +26,14 @@ class AlertSource(Protocol):
         """Alerts that ended at or after ``start``, newest first."""
         ...
 
+    def silences(self) -> tuple[SilenceInfo, ...]:
+        """Silences that have not ended."""
+        ...
+
+    def rules(self, start: float) -> tuple[RuleInfo, ...]:
+        """Every rule, and how often it fired since ``start``."""
+        ...
+
 
 def alerts_of(source: AlertSource, status: Status, start: float, cluster: str | None) -> Alerts:
     """The Alerts page."""
@@ -32,6 +41,8 @@ def alerts_of(source: AlertSource, status: Status, start: float, cluster: str | 
         status=status,
         active=in_cluster(source.active(), cluster),
         history=in_cluster(source.history(start), cluster),
+        silences=source.silences(),
+        rules=source.rules(start),
     )
 
 

@@ -41,6 +41,7 @@ def _job(state: FleetState, job: JobNow, row: JobRow) -> JobFacts:
         report_gap_seconds=job.timeline.report_gap_seconds if job.timeline is not None else None,
         data_seconds=max(times, default=None),
         nodes=frozenset(state.nodes[part.node].name for part in job.record.parts if part.node in state.nodes),
+        owner_contact=job.record.owner_contact,
     )
 
 

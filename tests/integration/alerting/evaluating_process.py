@@ -29,7 +29,7 @@ class DyingNotifier(Notifier):
 def main(folder: Path, url: str, begin: float) -> None:
     control = SqliteControl(folder / "control.db")
     notifier = DyingNotifier([Webhook(name="oncall", url=url)], control)
-    engine = AlertEngine(control, notifier, AlertSettings(mfu_low_for_seconds=120.0))
+    engine = AlertEngine(control, notifier, AlertSettings(mfu_low_for_seconds=120.0, group_wait_seconds=0.0))
     engine.start()
     for number in range(100):
         now = begin + number * STEP

@@ -114,7 +114,12 @@ def open_site(tmp_path: Path, receiver: Any) -> Iterator[Callable[..., Site]]:
     sites: list[Site] = []
 
     def make(**changes: Any) -> Site:
-        values: dict[str, Any] = {"mfu_low_for_seconds": 120.0, **changes}
+        values: dict[str, Any] = {
+            "mfu_low_for_seconds": 120.0,
+            "group_wait_seconds": 0.0,
+            "group_interval_seconds": 0.0,
+            **changes,
+        }
         sites.append(Site(folder=tmp_path, url=receiver.url, settings=AlertSettings(**values)))
         return sites[-1]
 
@@ -235,7 +240,7 @@ def test_the_end_of_the_job_resolves_with_that_reason(receiver: Any, open_site: 
 def test_a_job_whose_record_vanished_keeps_its_alert_for_a_day(
     receiver: Any, open_site: Callable[..., Site]
 ) -> None:
-    site = open_site()
+    site = open_site(repeat_interval_seconds=0.0)
     site.run(300, 0.31)
     site.evaluate()
     site.now += 86_000

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from flopwatch.settings import SettingError
-from flopwatch_collector.alerting.delivery.webhook import DeliveryFailed, Webhook, channels, from_settings
+from flopwatch_collector.alerting.delivery.channels import channels
+from flopwatch_collector.alerting.delivery.posting import DeliveryFailed
+from flopwatch_collector.alerting.delivery.webhook import Webhook, from_settings
 from flopwatch_collector.config import NotifySettings
 
 BODY = {"version": "4", "status": "firing", "text": "语言"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flopwatch_collector.alerting.delivery.message import webhook_body
-from flopwatch_collector.alerting.delivery.webhook import DeliveryFailed
+from flopwatch_collector.alerting.delivery.posting import DeliveryFailed
 from flopwatch_collector.alerting.notices import Notice
 from flopwatch_collector.store.port import Control
 
@@ -57,6 +57,8 @@ class Entry:
     created_seconds: float
     external_url: str
     notice: Notice
+    owner: str = ""
+    """The one person it is for; empty: whoever the channel reaches."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +73,9 @@ class ChannelStats:
 
 
 @dataclass(slots=True)
-class _Counts:
+class Counts:
+    """Of one channel since the start."""
+
     delivered: int = 0
     failed_attempts: int = 0
     given_up: int = 0
@@ -86,7 +90,7 @@ class Worker:
     clock: Callable[[], float] = time.time
     messages_per_minute: int = MESSAGES_PER_MINUTE
     first_retry_seconds: float = FIRST_RETRY_SECONDS
-    counts: _Counts = field(default_factory=_Counts)
+    counts: Counts = field(default_factory=Counts)
 
     def __post_init__(self) -> None:
         self._waiting: deque[Entry] = deque()
@@ -163,7 +167,7 @@ class Worker:
                     continue
                 held = self._held_seconds()
                 if held <= 0.0:
-                    return list(self._waiting)[: DIGEST_MESSAGES if digest else 1]
+                    return _together(list(self._waiting)[: DIGEST_MESSAGES if digest else 1])
                 digest = True
                 self._changed.wait(held)
         return None
@@ -202,6 +206,8 @@ class Worker:
         self._sent.append(time.monotonic())
         notices = [entry.notice for entry in entries]
         body = webhook_body(notices, self.channel.name, entries[-1].external_url)
+        if entries[0].owner:
+            body = {**body, "recipient": entries[0].owner}
         try:
             self.channel.send(body, entries[0].delivery_id)
         except DeliveryFailed as error:
@@ -221,3 +227,9 @@ class Worker:
         with self._changed:
             if not self._stopping:
                 self._changed.wait_for(lambda: self._stopping, seconds)
+
+
+def _together(entries: list[Entry]) -> list[Entry]:
+    """The first ones that are for the same person."""
+    count = next((place for place, one in enumerate(entries) if one.owner != entries[0].owner), len(entries))
+    return entries[:count]

@@ -2,7 +2,8 @@ import json
 from dataclasses import replace
 
 from flopwatch_collector.alerting.delivery.message import group_key, webhook_body
-from flopwatch_collector.alerting.notices import Wording, due, grouped, inhibited, marked_sent
+from flopwatch_collector.alerting.inhibition import inhibited
+from flopwatch_collector.alerting.notices import Wording, due, grouped, marked_sent
 from flopwatch_collector.alerting.state import AlertRecord, fingerprint
 
 HERE = Wording(external_url="http://127.0.0.1:8095")
@@ -46,7 +47,7 @@ def test_an_end_is_said_once_and_only_of_what_was_said_to_fire() -> None:
 def test_a_hang_explains_what_follows_from_it_in_its_own_job_only() -> None:
     hang, low, other = record("JobHang"), record("MfuLow"), record("MfuLow", job_id="j2")
 
-    assert inhibited([hang, low, other], {}) == {low.fingerprint}
+    assert inhibited([hang, low, other], {}) == {low.fingerprint: "JobHang"}
 
 
 def test_a_node_that_is_down_explains_all_of_it_and_jobs_that_run_nowhere_else() -> None:
@@ -54,13 +55,16 @@ def test_a_node_that_is_down_explains_all_of_it_and_jobs_that_run_nowhere_else()
     small, large = record("MfuLow", job_id="small"), record("MfuLow", job_id="large")
     nodes = {"small": frozenset({("a", "n1")}), "large": frozenset({("a", "n1"), ("a", "n2")})}
 
-    assert inhibited([down, silent, small, large], nodes) == {silent.fingerprint, small.fingerprint}
+    assert inhibited([down, silent, small, large], nodes) == {
+        silent.fingerprint: "NodeDown",
+        small.fingerprint: "NodeDown",
+    }
 
 
 def test_an_alert_that_does_not_fire_yet_inhibits_nothing() -> None:
     hang = replace(record("JobHang"), state="pending")
 
-    assert inhibited([hang, record("MfuLow")], {}) == frozenset()
+    assert inhibited([hang, record("MfuLow")], {}) == {}
 
 
 def test_the_body_is_alertmanagers_version_4() -> None:

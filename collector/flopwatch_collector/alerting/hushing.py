@@ -1,0 +1,73 @@
+"""Which alerts are shown and not sent: explained by another, silenced, or on a node in maintenance. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from flopwatch_collector.alerting.desk import Words
+from flopwatch_collector.alerting.inhibition import ACTIVE, Node, confined_to, inhibited
+from flopwatch_collector.alerting.state import AlertRecord
+from flopwatch_collector.facts import Facts
+
+MAINTENANCE = "maintenance"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hushed:
+    """By fingerprint: why an alert is not sent."""
+
+    inhibited: Mapping[str, str] = field(default_factory=dict)
+    """The rule of the alert that explains it."""
+    silenced: Mapping[str, str] = field(default_factory=dict)
+    """Id of a silence, or ``maintenance``."""
+    taken: Mapping[str, str] = field(default_factory=dict)
+    """Acknowledged, by whom: it is not repeated."""
+    maintained: frozenset[Node] = frozenset()
+    """Nodes in maintenance."""
+
+    def of(self, fingerprint: str) -> str | None:
+        """Why it is not sent; None when it is."""
+        return self.silenced.get(fingerprint) or self.inhibited.get(fingerprint)
+
+
+def hushed(records: Iterable[AlertRecord], facts: Facts, words: Words) -> Hushed:
+    """What of these alerts is not sent now."""
+    active = [record for record in records if record.state in ACTIVE]
+    nodes_of_job = {
+        job.row.job_id: frozenset((job.row.cluster, node) for node in job.nodes)
+        for job in facts.jobs
+        if job.row.state != "ended"
+    }
+    maintained = frozenset((node.cluster, node.node) for node in facts.nodes if node.bucket == "MAINT")
+    live = [one for one in words.silences.values() if one.start_seconds <= facts.now < one.end_seconds]
+    silenced: dict[str, str] = {}
+    for record in active:
+        if confined_to(record, maintained, nodes_of_job):
+            silenced[record.fingerprint] = MAINTENANCE
+            continue
+        labels = labels_of(record) if live else {}
+        for silence in live:
+            if silence.holds(labels, facts.now):
+                silenced[record.fingerprint] = silence.silence_id
+                break
+    return Hushed(
+        inhibited=inhibited(active, nodes_of_job),
+        silenced=silenced,
+        taken=_taken(active, words),
+        maintained=maintained,
+    )
+
+
+def labels_of(record: AlertRecord) -> dict[str, str]:
+    """What matchers are asked of: identity, name, severity, and the job's team and name."""
+    more = {key: value for key, value in record.context.items() if key != "owner"}
+    return {**more, "alertname": record.rule, "severity": record.severity, **record.labels}
+
+
+def _taken(active: Iterable[AlertRecord], words: Words) -> dict[str, str]:
+    """Acknowledgements of the present episodes."""
+    found = {}
+    for record in active:
+        word = words.acknowledgements.get(record.fingerprint)
+        if word is not None and word.seconds >= record.active_since_seconds:
+            found[record.fingerprint] = word.by
+    return found

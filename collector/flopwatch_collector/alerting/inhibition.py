@@ -1,0 +1,95 @@
+"""Which alerts another one already explains. Pure."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+
+from flopwatch_collector.alerting.state import AlertRecord
+
+Node = tuple[str, str]
+"""Cluster and name."""
+HANG_EXPLAINS = frozenset(
+    (
+        "MfuLow",
+        "MfuDrop",
+        "MfuBelowNorm",
+        "Straggler",
+        "IdleHeld",
+        "HighUtilLowMfu",
+        "HangSuspect",
+        "StepSpikes",
+    )
+)
+THROTTLES = frozenset(("HwThrottle", "ThermalSlow", "ThermalThrottle"))
+BLIND_TO = frozenset(("NodeDown", "NoData", "DeadMan", "AgentUnhealthy"))
+"""Rules that do not judge what a node's agent measures, or say themselves that it is silent."""
+ACTIVE = frozenset(("firing", "clearing", "pending", "no_data"))
+FIRING = frozenset(("firing", "clearing"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Reasons:
+    """What fires and explains others."""
+
+    down: Set[Node]
+    silent: Set[Node]
+    hung: Set[tuple[str, str]]
+    throttled: Set[tuple[str, ...]]
+
+
+def inhibited(records: Iterable[AlertRecord], nodes_of_job: Mapping[str, frozenset[Node]]) -> dict[str, str]:
+    """Fingerprints that are not sent, with the rule of the alert that already says why.
+
+    A node that is down explains everything on it, and the alerts of jobs that run nowhere else; a silent one what
+    is computed from its data; a hang what follows from it; a throttled GPU that it is slower than its peers.
+    """
+    active = [record for record in records if record.state in ACTIVE]
+    firing = [record for record in active if record.state in FIRING]
+    reasons = _Reasons(
+        down={node_of(record) for record in firing if record.rule == "NodeDown"},
+        silent={node_of(record) for record in firing if record.rule == "NoData"},
+        hung={_job(record) for record in firing if record.rule == "JobHang"},
+        throttled={place for record in firing if record.rule in THROTTLES for place in _places(record)},
+    )
+    found = {record.fingerprint: _reason(record, reasons, nodes_of_job) for record in active}
+    return {key: reason for key, reason in found.items() if reason is not None}
+
+
+def _reason(
+    record: AlertRecord, reasons: _Reasons, nodes_of_job: Mapping[str, frozenset[Node]]
+) -> str | None:
+    if record.rule != "NodeDown" and confined_to(record, reasons.down, nodes_of_job):
+        return "NodeDown"
+    if record.rule in HANG_EXPLAINS and _job(record) in reasons.hung:
+        return "JobHang"
+    if record.rule == "Straggler" and reasons.throttled & set(_places(record)):
+        return "Throttle"
+    if record.rule not in BLIND_TO and confined_to(record, reasons.silent, nodes_of_job):
+        return "NoData"
+    return None
+
+
+def confined_to(record: AlertRecord, nodes: Set[Node], nodes_of_job: Mapping[str, frozenset[Node]]) -> bool:
+    """Whether the alert is about one of these nodes, or about a job that runs on these only."""
+    if not nodes:
+        return False
+    if "node" in record.labels:
+        return node_of(record) in nodes
+    own = nodes_of_job.get(record.labels.get("job_id", ""), frozenset())
+    return bool(own) and own <= nodes
+
+
+def node_of(record: AlertRecord) -> Node:
+    """Cluster and name of the node an alert is about."""
+    return record.labels.get("cluster", ""), record.labels.get("node", "")
+
+
+def _job(record: AlertRecord) -> tuple[str, str]:
+    return record.labels.get("cluster", ""), record.labels.get("job_id", "")
+
+
+def _places(record: AlertRecord) -> list[tuple[str, ...]]:
+    """The GPU, where the alert names one, else the node."""
+    known = {**{key: str(value) for key, value in record.values.items() if value}, **record.labels}
+    if known.get("gpu"):
+        return [("gpu", known["gpu"])]
+    return [("node", record.labels.get("cluster", ""), known["node"])] if known.get("node") else []
