@@ -5,6 +5,7 @@ from pathlib import Path
 from dash import ClientsideFunction, Dash, Input, Output, State
 from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,9 +14,10 @@ from flopwatch_dashboard import live
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.index import index_string, policy
 from flopwatch_dashboard.page import Page
-from flopwatch_dashboard.pages import alerts, fleet, job, jobs, missing
+from flopwatch_dashboard.pages import alerts, breakeven, fleet, job, jobs, missing
+from flopwatch_dashboard.static_files import StaticFiles
 
-PAGES: tuple[Page, ...] = (fleet.PAGE, jobs.PAGE, job.PAGE, alerts.PAGE)
+PAGES: tuple[Page, ...] = (fleet.PAGE, jobs.PAGE, job.PAGE, breakeven.PAGE, alerts.PAGE)
 """In the order of the navigation."""
 
 
@@ -69,7 +71,8 @@ def mount(api: FastAPI, query: Query, *, prefix: str = "/ui/") -> None:
     if len(prefix) < 3 or not (prefix.startswith("/") and prefix.endswith("/")):
         raise ValueError(f"prefix is {prefix!r}; allowed: a path that begins and ends with '/'")
     ui = build(query, prefix)
-    api.mount("/", DeepLink(ui.server, prefix, policy(ui.csp_hashes())))
+    pages = StaticFiles(GZipMiddleware(ui.server, minimum_size=4096, compresslevel=1), prefix)
+    api.mount("/", DeepLink(pages, prefix, policy(ui.csp_hashes())))
 
 
 def build(query: Query, prefix: str = "/ui/") -> Dash:
