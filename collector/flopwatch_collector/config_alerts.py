@@ -22,11 +22,6 @@ LEVELLED = frozenset((
     "LinkDegraded", "LemonNode", "BudgetBurn",
 ))  # fmt: skip
 """Rules that read ``level`` and ``clear_level`` themselves."""
-LEVELLED_RULES = frozenset(
-    ("MfuDrop", "MfuBelowNorm", "StepSpikes", "RestartStorm", "NoProgress", "CkptSlow", "GpuErrors", "LinkDegraded",
-     "LemonNode", "BudgetBurn")
-)  # fmt: skip
-"""Rules that take ``level`` and ``clear_level`` as they stand in their tables."""
 _NOT_NEGATIVE = (
     "mfu_low_for_seconds", "mfu_low_keep_seconds", "idle_held_for_seconds", "no_data_for_seconds", "warmup_steps",
     "observe_days", "group_wait_seconds", "group_interval_seconds",

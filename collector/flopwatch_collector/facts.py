@@ -1,8 +1,9 @@
 """What the alert rules look at: jobs, nodes and the fleet at one moment. Views make it, rules read it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flopwatch.query import JobRow, Verdict
+from flopwatch_collector.watched import BudgetHealth, NodeHealth, WatchedRun
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +25,7 @@ class JobFacts:
     """Names of the nodes it runs on."""
     owner_contact: str | None = None
     """Where the job's owner is reached, as the job declared it."""
+    run: WatchedRun = field(default_factory=WatchedRun)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,7 @@ class NodeFacts:
     bucket: str | None
     """The bucket that all its GPUs are in now; None when they differ or are unknown."""
     gpus: int
+    health: NodeHealth = field(default_factory=NodeHealth)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,3 +53,4 @@ class Facts:
     cluster: str
     """Whose verdict it is: the cluster's name, or several joined by commas."""
     simulated: bool = False
+    budgets: tuple[BudgetHealth, ...] = ()

@@ -56,8 +56,8 @@ def data(run: RunEvidence) -> Diagnosis | None:
     wait, counters, host = run.shares.data_wait_ratio, run.counters, run.host
     if at_least(wait, DATA_SUSPECT_SHARE):
         high: Confidence = "high" if at_least(wait, DATA_SHARE) else "medium"
-        evidence = (sign("data_wait", wait, DATA_SHARE),)
-        return Diagnosis(code="data_stall", confidence=high, evidence=evidence, lost_ratio=wait)
+        told = (sign("data_wait", wait, DATA_SHARE),)
+        return Diagnosis(code="data_stall", confidence=high, evidence=told, lost_ratio=wait)
     if wait is not None:
         return None
     busy_host = at_least(host.cpu_busy_ratio, 0.90) or at_least(host.io_wait_ratio, 0.50)

@@ -8,6 +8,7 @@ from flopwatch_collector.alerting.rules import read_all
 from flopwatch_collector.alerting.state import Reading
 from flopwatch_collector.config import ALERT_RULES, AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
+from flopwatch_collector.watched import BudgetHealth, GpuHealth, NodeHealth, PortHealth
 
 NOW = 100_000.0
 
@@ -266,7 +267,8 @@ def test_the_settings_know_every_rule() -> None:
     facts = Facts(
         now=NOW,
         jobs=(job(),),
-        nodes=(node(),),
+        nodes=(node(health=NodeHealth(gpus=(GpuHealth(gpu="g1"),), ports=(PortHealth(port="mlx5_0/1"),))),),
+        budgets=(BudgetHealth(name="nlp", state="ok"),),
         verdict=Verdict(
             code="below",
             line_ratio=0.7,
