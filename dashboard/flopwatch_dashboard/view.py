@@ -79,6 +79,12 @@ class View:
         words = self.code("bucket", name)
         return f"{words} ({reason})" if reason else words
 
+    def line(self, ratio: float | None) -> str:
+        """A breakeven line as a percentage; None is *never*, 0 *always*."""
+        if ratio is None:
+            return self.t("econ.never")
+        return wording.line_percent(ratio) if ratio > 0 else self.t("econ.always")
+
     def duration(self, seconds: float | None) -> str:
         """``45 s``, ``38 min``, ``5 h``, ``19 d`` in the reader's language."""
         seconds = wording.finite(seconds)

@@ -1,10 +1,12 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """English texts. Placeholders are filled with values that are already formatted."""
 
+from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
 from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
+    **BREAKEVEN_TEXTS,
     **MFU_TEXTS,
     **SOURCE_TEXTS,
     # frame

@@ -1,10 +1,12 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """Chinese texts: the same keys and placeholders as the English table."""
 
+from flopwatch_dashboard.texts.zh_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
 from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
+    **BREAKEVEN_TEXTS,
     **MFU_TEXTS,
     **SOURCE_TEXTS,
     # frame

@@ -12,12 +12,13 @@ from flopwatch.query import WASTE_CLASSES, ClusterInfo, FindingInfo, Fleet, Foun
 from flopwatch_dashboard.app import PAGES
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.page import Page, match
-from flopwatch_dashboard.pages import alerts, fleet, job, jobs, missing
+from flopwatch_dashboard.pages import alerts, breakeven, fleet, job, jobs, missing
 from flopwatch_dashboard.view import View
 
 ENGLISH, CHINESE = View(), View(lang="zh")
 ALL: tuple[tuple[Page, str], ...] = (
-    (fleet.PAGE, ""), (jobs.PAGE, ""), (job.PAGE, "train-a-1001"), (alerts.PAGE, ""), (missing.PAGE, "nowhere"),
+    (fleet.PAGE, ""), (jobs.PAGE, ""), (job.PAGE, "train-a-1001"), (breakeven.PAGE, ""), (alerts.PAGE, ""),
+    (missing.PAGE, "nowhere"),
 )  # fmt: skip
 NAMES = [page.name for page, _ in ALL]
 
@@ -203,8 +204,8 @@ def test_history_that_is_being_filled_in_shows_its_progress() -> None:
 def test_navigation_has_the_pages_that_exist_and_marks_the_current_one() -> None:
     links = frame.navigation(PAGES, job.PAGE, ENGLISH)
 
-    assert [words(link).strip() for link in links] == ["Fleet", "Jobs", "Alerts"]
-    assert [getattr(link, "aria-current", None) for link in links] == [None, "page", None]
+    assert [words(link).strip() for link in links] == ["Fleet", "Jobs", "Breakeven", "Alerts"]
+    assert [getattr(link, "aria-current", None) for link in links] == [None, "page", None, None]
 
 
 def test_a_job_row_says_target_basis_and_observed_gpus() -> None:
