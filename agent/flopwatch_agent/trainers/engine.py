@@ -341,9 +341,10 @@ class Engine:
             advanced=reading.step - origin if origin is not None else None, tokens=None, facts=self.book.facts,
         )  # fmt: skip
         context = replace(context, tokens=tokens_of_step(context))
-        for name, value in infer_facts(context).items():
+        inferred = infer_facts(context)
+        for name, value in inferred.items():
             self.book.set(name, value, "step lines")
-        return replace(context, tokens=tokens_of_step(context))
+        return replace(context, tokens=tokens_of_step(context)) if inferred else context
 
     def _first_session(self, reading: Reading) -> None:
         self.family, self.kind = reading.family, reading.grammar.kind
@@ -385,9 +386,8 @@ class Engine:
         previous = self._launch.previous
         if previous is not None and self.sessions:
             at = self._when(previous.origin)
-            ended = [item for item in self.sessions if item.session == self._launch.index]
-            if ended:
-                self.sessions.append(replace(ended[-1], end_time_seconds=at))
+            if self.sessions[-1].session == self._launch.index:
+                self.sessions.append(replace(self.sessions[-1], end_time_seconds=at))
 
     def _when(self, origin: Origin) -> float | None:
         return event_seconds(origin.stamp, origin.arrived_at_seconds, self._utc_offset)

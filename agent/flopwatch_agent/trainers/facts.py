@@ -136,19 +136,20 @@ class FactBook:
         self.set("megatron_arguments", value=True, origin="argument block")
 
     def _read_line(self, text: str) -> None:
-        dotted = _DOTTED.search(text)
+        dotted = _DOTTED.search(text) if " .." in text else None
         if dotted and "megatron_arguments" in self.facts:
             self._argument(dotted[1], _NEOX_TAIL.sub("", dotted[2]))
-        dotted = dotted or _DEEPSPEED.search(text)
+        dotted = dotted or (_DEEPSPEED.search(text) if ":print]" in text else None)
         if dotted:
             self._pair(dotted, "argument block")
         if "=" in text and _REPR.search(text):
             self._read_repr(text)
-        for form in LINES:
-            found = form.search(text)
+        for literal, form in LINES:
+            found = form.search(text) if literal in text else None
             if found:
                 self._groups(found)
-        self._read_mesh(text)
+        if "device mesh with" in text:
+            self._read_mesh(text)
 
     def _pair(self, found: re.Match[str] | None, origin: str) -> None:
         if found is None or found[2] is None:

@@ -9,6 +9,7 @@ Facts have these names: ``world_size``, ``data_parallel``, ``tensor_parallel``, 
 
 import re
 
+from flopwatch_agent.trainers.literals import literals_of
 from flopwatch_agent.trainers.numbers import NUMBER
 
 CONFIG_KEYS = {
@@ -92,8 +93,8 @@ LAYOUT_FACTS = frozenset(
 _PARAMETERS = rf"(?P<num_params>{NUMBER})\s?(?P<num_params_unit>billion|million|[KMGBT]\b)?"
 
 LINES = tuple(
-    re.compile(form)
-    for form in (
+    (literals_of(form)[0], form)
+    for form in map(re.compile, (
         r"using world size: (?P<world_size>\d+)",
         r"data-parallel size: (?P<data_parallel>\d+)",
         r"\bcontext-parallel size: (?P<context_parallel>\d+)",
@@ -168,9 +169,9 @@ LINES = tuple(
         (r"mbs: (?P<micro_batch_size>\d+) \| grad_accum: (?P<gradient_accumulation_steps>\d+) \|"
         r" global_batch_size: (?P<global_batch_size>\d+) \| sequence_length: (?P<seq_length>\d+)"),
         r"restore_from_step=(?P<ignored>\d+)",
-    )
+    ))
 )  # fmt: skip
-"""Lines that state facts; the groups are named after them."""
+"""Lines that state facts, each with what a line must hold to be one; the groups are named after the facts."""
 
 MESH = re.compile(r"device mesh with parallelism: ((?:\w+=\d+(?:, )?)+)")
 MESH_2024 = re.compile(r"device mesh with \[([^\]]*)\], \[([\d, ]+)\]")

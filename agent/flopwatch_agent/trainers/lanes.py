@@ -3,8 +3,10 @@
 import re
 from dataclasses import dataclass, field, replace
 
-from flopwatch_agent.trainers.families.blocks import GRAMMARS
+from flopwatch_agent.trainers.families.blocks import GRAMMARS as BLOCK_GRAMMARS
+from flopwatch_agent.trainers.families.catalogue import GRAMMARS
 from flopwatch_agent.trainers.framing import Record
+from flopwatch_agent.trainers.grammar import match
 
 _MAX_LINES = 400
 _MAX_CHARACTERS = 1 << 16
@@ -13,7 +15,9 @@ _INDENTED = re.compile(r"\s{3,}\S")
 _TABBED = re.compile(r"\t| {4,}\S")
 
 _CONTINUES = {"indented": _INDENTED, "tabbed": _TABBED}
-_BLOCKS = tuple((grammar, _CONTINUES[grammar.block]) for grammar in GRAMMARS if grammar.block != "none")
+_BLOCKS = tuple((grammar, _CONTINUES[grammar.block]) for grammar in BLOCK_GRAMMARS if grammar.block != "none")
+_LINES = tuple(grammar for grammar in GRAMMARS if grammar.block == "none")
+_PART_OF_DICT = ("", "'", '"', "{", "}", "[", "]", ",")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -70,7 +74,8 @@ class Lane:
 
     def _dict(self, record: Record) -> list[Record]:
         begins = _DICT.match(record.text.lstrip())
-        if (begins and "loss'" in record.text) or not self._has_room(record):
+        again = begins and "loss'" in record.text
+        if again or not self._has_room(record) or _is_row(record.text):
             return self.flush() + self._begin(record)
         self._append(record)
         self.depth += _depth(record.text)
@@ -90,6 +95,13 @@ class Lane:
 def _opens_row(text: str, start: int) -> bool:
     """A dict of metrics: it stands alone on its line, or names a loss or a step."""
     return not text[:start].strip() or "loss'" in text or "'timing/" in text or "'perf/" in text
+
+
+def _is_row(text: str) -> bool:
+    """Whether the line is a whole row by itself, of a writer that does not print dicts."""
+    if text.lstrip()[:1] in _PART_OF_DICT:
+        return False
+    return any(grammar.literal in text and match(grammar, text) for grammar in _LINES)
 
 
 def _depth(text: str) -> int:

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from flopwatch_agent.trainers.literals import literals_of, may_fit
+
 Kind = Literal["eval", "checkpoint", "generation", "launch", "resume", "skip"]
 
 
@@ -13,6 +15,8 @@ class MarkForm:
 
     kind: Kind
     pattern: re.Pattern[str]
+    literals: tuple[str, ...]
+    """One of them stands in every such line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +33,8 @@ class Mark:
 
 
 def _form(kind: Kind, pattern: str) -> MarkForm:
-    return MarkForm(kind, re.compile(pattern))
+    form = re.compile(pattern)
+    return MarkForm(kind, form, literals_of(form))
 
 
 FORMS = (
@@ -101,7 +106,7 @@ def read_mark(text: str) -> list[Mark]:
     text = text[:_SEARCHED_CHARACTERS]
     marks: dict[Kind, Mark] = {}
     for form in FORMS:
-        found = form.pattern.search(text)
+        found = form.pattern.search(text) if may_fit(form.literals, text) else None
         if found is not None:
             mark = _mark(form.kind, found, text)
             before = marks.get(form.kind)

@@ -146,7 +146,10 @@ EVERYTHING = SIGNS + ROW_ANCHORS + HEADER_ANCHORS + MARK_ANCHORS
 def wants(line: bytes, anchors: tuple[Anchor, ...]) -> bool:
     """Whether a single line holds one of the anchors."""
     ended = line + b"\n"
-    return any(anchor.literal in ended and _has(ended, anchor) for anchor in anchors)
+    for anchor in anchors:
+        if anchor.literal in ended and (anchor.guard is None or anchor.guard.search(ended) is not None):
+            return True
+    return False
 
 
 def positions(block: bytes, anchors: tuple[Anchor, ...]) -> list[int]:
@@ -157,10 +160,6 @@ def positions(block: bytes, anchors: tuple[Anchor, ...]) -> list[int]:
             places.extend(_hits(block, anchor))
     places.sort()
     return places
-
-
-def _has(line: bytes, anchor: Anchor) -> bool:
-    return anchor.guard is None or anchor.guard.search(line) is not None
 
 
 def _hits(block: bytes, anchor: Anchor) -> Iterator[int]:

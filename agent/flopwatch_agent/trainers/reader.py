@@ -177,6 +177,9 @@ class LogReader:
         self._engine.rows.clear()
         self._engine.pauses.phases.clear()
         del self._engine.sessions[:-1]
+        for ended in [index for index in self._engine.session_facts if index < self._engine.session]:
+            del self._engine.session_facts[ended]
+            self._runs.pop(ended, None)
         self._taken = (0, 0, len(self._engine.sessions))
 
 

@@ -82,7 +82,7 @@ class TextLog:
     def _search(self, block: bytes) -> int | None:
         """Where a trainer shows itself for the first time; the part before it is read again for headers."""
         if self._unframer.joining or has_split_lines(block):
-            candidates = self._lines_of_interest(block, SIGNS, 0)
+            candidates = ((begin, end) for begin, end, _ in self._lines_of_interest(block, SIGNS, 0))
         else:
             candidates = lines_at(block, positions(block, SIGNS))
         for start, end in candidates:
@@ -99,25 +99,26 @@ class TextLog:
         return None
 
     def _read(self, block: bytes, start: int) -> None:
-        for begin, end in self._lines_of_interest(block, EVERYTHING, start):
-            self._line(self._with_label(block, begin, end))
+        for begin, end, anchored in self._lines_of_interest(block, EVERYTHING, start):
+            self._line(self._with_label(block, begin, end), anchored=anchored)
         self._carry_label(block)
 
     def _lines_of_interest(
         self, block: bytes, anchors: tuple[Anchor, ...], start: int
-    ) -> Iterator[tuple[int, int]]:
-        """Lines with an anchor, and every line while something is open."""
+    ) -> Iterator[tuple[int, int, bool]]:
+        """Lines with an anchor, as the third value says, and every line while something is open."""
         every_line = b"" in self._user_literals or has_split_lines(block)
         places = [] if every_line else self._places(block, anchors)
         while start < len(block):
-            if not (every_line or self._busy):
+            anchored = not (every_line or self._busy)
+            if anchored:
                 place = next_position(places, start)
                 if place is None:
                     return
                 start = line_bounds(block, place, start)[0]
             end = line_bounds(block, start, start)[1]
             if end > start:
-                yield start, end
+                yield start, end, anchored
             start = end + 1
 
     def _places(self, block: bytes, anchors: tuple[Anchor, ...]) -> list[int]:
@@ -151,11 +152,17 @@ class TextLog:
     def _busy(self) -> bool:
         return self._open_lanes > 0 or self._engine.book.open or self._unframer.joining
 
-    def _line(self, line: bytes) -> None:
-        for record in self._unframer.unframe(line):
+    def _line(self, line: bytes, *, anchored: bool) -> None:
+        records = self._unframer.unframe(line)
+        for record in records:
             lane = self._lanes.get(record.lane)
             is_open = lane is not None and lane.open
-            if is_open or self._engine.book.open or self._wanted(record.text):
+            if (
+                (anchored and len(records) == 1)
+                or is_open
+                or self._engine.book.open
+                or self._wanted(record.text)
+            ):
                 self._record(record, lane)
 
     def _wanted(self, text: str) -> bool:
@@ -195,7 +202,7 @@ class TextLog:
 
     def _rows(self, text: str, origin: Origin) -> bool:
         for place, grammar in enumerate(self._grammars):
-            hits = match(grammar, text)
+            hits = match(grammar, text) if grammar.literal in text else None
             if hits:
                 if place:
                     self._grammars.insert(0, self._grammars.pop(place))
