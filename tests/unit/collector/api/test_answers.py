@@ -2,11 +2,22 @@
 
 import asyncio
 import threading
-from concurrent.futures import Future
+from collections.abc import Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
 from flopwatch_collector.api.answers import Answers
+
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """In a thread of its own: the browser of other tests keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result(30)
 
 
 def completed_by_a_thread(*futures: "Future[int]") -> threading.Thread:
@@ -29,7 +40,7 @@ def test_each_waiter_gets_its_own_result() -> None:
         thread.join()
         return results
 
-    assert asyncio.run(ask()) == list(range(50))
+    assert run(ask()) == list(range(50))
 
 
 def test_a_failure_is_raised_where_it_is_awaited() -> None:
@@ -40,7 +51,7 @@ def test_a_failure_is_raised_where_it_is_awaited() -> None:
         await asyncio.wait_for(waiting, 10)
 
     with pytest.raises(KeyError):
-        asyncio.run(ask())
+        run(ask())
 
 
 def test_one_that_was_given_up_does_not_disturb_the_others() -> None:
@@ -54,7 +65,7 @@ def test_one_that_was_given_up_does_not_disturb_the_others() -> None:
         thread.join()
         return result
 
-    assert asyncio.run(ask()) == 1
+    assert run(ask()) == 1
 
 
 def test_a_loop_that_is_gone_is_no_error() -> None:
@@ -63,7 +74,7 @@ def test_a_loop_that_is_gone_is_no_error() -> None:
     async def ask() -> None:
         answers.of(future)
 
-    asyncio.run(ask())
+    run(ask())
 
     future.set_result(1)
     assert future.result() == 1
