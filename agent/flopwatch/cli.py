@@ -42,6 +42,10 @@ COMMANDS = {
     "job": Command(
         "flopwatch.job_command", "job set|unset|show JOB: declare facts of a job, show what was found"
     ),
+    "node": Command(
+        "flopwatch.node_command",
+        "node drain|undrain|spare|unspare|maint|unmaint|health|list: what holds of nodes and GPUs",
+    ),
     "tail": Command("flopwatch_agent.tail", "tail FILE: hand a log to the agent as the job's own user"),
     "token": Command("flopwatch_collector.token_command", "create, list and revoke access tokens", True),
     "store": Command(

@@ -32,6 +32,7 @@ from flopwatch_collector.model import JobRecord
 from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
 from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
+from flopwatch_collector.schedulers import assembling
 from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.desk import Desk
@@ -87,6 +88,7 @@ class Running:
     """Whether the first page has data."""
     bridges: tuple[Bridge, ...] = ()
     """Receivers of remote write."""
+    schedulers: assembling.Assembled | None = None
     app: FastAPI = field(default_factory=FastAPI)
     _parts: ExitStack = field(default_factory=ExitStack, repr=False)
 
@@ -95,6 +97,8 @@ class Running:
         self.periodic.start()
         for bridge in self.bridges:
             bridge.start()
+        if self.schedulers is not None:
+            self.schedulers.polls.start()
 
     def stop(self) -> None:
         """Make durable what waits, and let the data folder go; may be called again."""
@@ -161,6 +165,8 @@ def build(
         parts.callback(running.periodic.stop)
         parts.callback(running.accounting.stop)
         _bridge(running, kept, parts, simulated=simulated)
+        running.schedulers = _schedulers(running, kept)
+        parts.callback(running.schedulers.polls.stop)
         running.app = application.build(_served(running, mount, clock), running.lifespan)
         running.owns(parts.pop_all())
         return running
@@ -268,6 +274,24 @@ def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool)
     )
 
 
+def _schedulers(running: Running, kept: _Kept) -> assembling.Assembled:
+    """Who says which job holds which GPUs, and which nodes are out of service."""
+    return assembling.assemble(
+        assembling.Parts(
+            site=running.settings.site,
+            time_zone=running.settings.collector.time_zone,
+            state=running.directory.state,
+            accept=running.ingest.accept_batch,
+            store=kept.store,
+            control=kept.control,
+            clock=kept.clock,
+            on_duty=kept.duty.has,
+            again=running.accounting.again,
+            simulated=running.directory.simulated,
+        )
+    )
+
+
 def _clockwork(
     settings: Settings,
     kept: _Kept,
@@ -354,6 +378,7 @@ def _served(
         ready=running.ready,
         version=importlib.metadata.version("flopwatch"),
         mount=mount,
+        schedulers=running.schedulers,
         declared=_on_declared(running.accounting, clock),
     )
 

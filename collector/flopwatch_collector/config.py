@@ -16,6 +16,7 @@ from flopwatch_collector.config_budgets import BudgetSettings, read_budgets
 from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
 from flopwatch_collector.config_reports import ReportSettings, read_reports
+from flopwatch_collector.config_schedulers import SiteSettings, read_site
 
 ALERT_RULES = config_alerts.ALERT_RULES
 AlertSettings = config_alerts.AlertSettings
@@ -217,6 +218,8 @@ class Settings:
     remote_write: tuple[RemoteWriteSettings, ...] = ()
     budgets: tuple[BudgetSettings, ...] = ()
     reports: tuple[ReportSettings, ...] = ()
+    site: SiteSettings = field(default_factory=SiteSettings)
+    """Schedulers, and what is declared of nodes."""
 
     def site_accelerators(self) -> tuple[Accelerator, ...]:
         """GPU models with the site's own peaks; they win over the table."""
@@ -241,6 +244,7 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         remote_write=_remote_write(tables),
         budgets=read_budgets(tables),
         reports=read_reports(tables),
+        site=read_site(tables),
     )
 
 

@@ -72,6 +72,8 @@ class Node:
     permission_gaps: tuple[str, ...] = ()
     clock_offset_seconds: float = 0.0
     """Collector minus node at the last push; beyond 2 s times are shifted by it and labelled."""
+    reported: bool = True
+    """Whether its agent ever reported; else it is only told of by a scheduler or the settings."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,11 +13,24 @@ from starlette.types import Receive, Scope, Send
 
 from flopwatch.query import Query
 from flopwatch.wire import Batch
-from flopwatch_collector.api import errors, export, health, ingest, job_facts, jobs, login, metrics, query
+from flopwatch_collector.api import (
+    errors,
+    export,
+    health,
+    ingest,
+    job_facts,
+    jobs,
+    leases,
+    login,
+    metrics,
+    nodes,
+    query,
+)
 from flopwatch_collector.api.access import Access, UiGate, needs
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.model import Fleet, JobRecord
+from flopwatch_collector.schedulers.assembling import Assembled
 
 Mount = Callable[[FastAPI, Query, str], object]
 """Adds the pages to the application: (application, data, prefix)."""
@@ -39,6 +52,7 @@ class Parts:
     ready: Callable[[], bool]
     version: str
     mount: Mount | None = None
+    schedulers: Assembled | None = None
     declared: Callable[[JobRecord], None] = lambda _: None
     """Told of a job of which something was declared."""
 
@@ -100,7 +114,32 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
     )
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
+    _add_schedulers(app, parts)
     app.include_router(login.router(parts.access, home=UI_PREFIX, secure=parts.settings.tls_cert is not None))
+
+
+def _add_schedulers(app: FastAPI, parts: Parts) -> None:
+    """What schedulers and operators say of jobs and nodes."""
+    if parts.schedulers is None:
+        return
+    read, operate = needs(parts.access, "read"), needs(parts.access, "operate")
+    app.include_router(
+        leases.router(
+            leases.LeaseParts(
+                assembled=parts.schedulers,
+                state=parts.fleet.state,
+                read=read,
+                push=needs(parts.access, "schedule"),
+            )
+        )
+    )
+    app.include_router(
+        nodes.router(
+            nodes.NodeParts(
+                states=parts.schedulers.nodes, state=parts.fleet.state, read=read, operate=operate
+            )
+        )
+    )
 
 
 def _add_pages(app: FastAPI, parts: Parts) -> None:

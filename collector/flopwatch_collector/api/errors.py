@@ -124,6 +124,7 @@ _MEANINGS = {
     401: "No token, or one that is not known.",
     403: "The token's role does not allow this.",
     404: "There is no such thing.",
+    409: "What is asked for does not fit what is there now.",
     411: "The body has no length.",
     413: "The body is larger than `collector.max_body_bytes` after decompression.",
     415: "The content encoding is neither gzip nor identity, or the content is not JSON.",

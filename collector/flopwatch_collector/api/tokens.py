@@ -13,12 +13,12 @@ from flopwatch_collector.store.port import Control
 
 Role = Literal["agent", "viewer", "operator", "admin"]
 ROLES: tuple[Role, ...] = ("agent", "viewer", "operator", "admin")
-Right = Literal["ingest", "read", "operate"]
+Right = Literal["ingest", "read", "operate", "schedule"]
 RIGHTS: dict[Role, frozenset[Right]] = {
-    "agent": frozenset({"ingest"}),
+    "agent": frozenset({"ingest", "schedule"}),
     "viewer": frozenset({"read"}),
-    "operator": frozenset({"read", "operate"}),
-    "admin": frozenset({"ingest", "read", "operate"}),
+    "operator": frozenset({"read", "operate", "schedule"}),
+    "admin": frozenset({"ingest", "read", "operate", "schedule"}),
 }
 KIND = "token"
 PREFIX = "fw_"

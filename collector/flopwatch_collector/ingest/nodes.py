@@ -54,11 +54,13 @@ class Nodes:
             name=place.node_name,
             first_seen_seconds=place.first_seconds,
             last_seen_seconds=0.0,
+            reported=False,
         )
         new = replace(
             old,
             first_seen_seconds=min(old.first_seen_seconds, place.first_seconds),
             last_seen_seconds=max(old.last_seen_seconds, place.time_seconds),
+            reported=not place.told,
         )
         if place.time_seconds >= old.last_seen_seconds:
             new = _described(new, place, batch)

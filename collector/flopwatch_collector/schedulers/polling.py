@@ -23,6 +23,7 @@ REFRESH_SECONDS = 120.0
 QUEUE_SECONDS = 600.0
 AGAIN_SECONDS = 600.0
 LIMITS = "scheduler_limits"
+STOP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +218,7 @@ class Polls:
         """Ask no more; what is being read is finished."""
         self._stopping.set()
         for thread in self._threads:
-            thread.join()
+            thread.join(timeout=STOP_SECONDS)
 
     def health(self) -> list[Health]:
         """How each scheduler fares."""

@@ -133,7 +133,8 @@ def _tell(about: About, job: ScheduledJob, share: Allocation, place: _Place) -> 
     start = float(int(place.now if started is None else started))
     name = lease_id(job, share, start)
     before = place.known.lease(name, place.node)
-    if job.end_seconds is not None and before is not None and before.end_seconds is not None:
+    end = None if job.end_seconds is None else float(int(job.end_seconds))
+    if before is not None and end is not None and before.end_seconds == end:
         return
     found = _placed(job, share, place, (name, start))
     about.jobs[job.ref] = sighting(job)
@@ -153,8 +154,8 @@ def _tell(about: About, job: ScheduledJob, share: Allocation, place: _Place) -> 
     )
     if before is None or set(before.gpus) != {gpu.number for gpu in found.gpus}:
         about.touched.append((start, place.now if job.end_seconds is None else job.end_seconds))
-    elif job.end_seconds is not None:
-        about.touched.append((job.end_seconds, place.now))
+    elif end is not None:
+        about.touched.append((min(end, before.end_seconds or end), max(end, before.end_seconds or place.now)))
     if not found.known and place.now - start > EVIDENCE_SECONDS:
         about.findings.append(_unknown(job, share, place.node, found))
 
@@ -164,6 +165,9 @@ def _placed(job: ScheduledJob, share: Allocation, place: _Place, own: tuple[str,
     gpus, node = known.fleet.gpus(place.node), known.fleet.nodes.get(place.node)
     if share.indices is not None or share.uuids is not None or node is None:
         return chosen(share, gpus, frozenset(), frozenset())
+    before = known.lease(name, place.node)
+    if before is not None and job.end_seconds is not None and len(before.gpus) == share.gpu_count:
+        return Chosen(gpus=tuple(gpu for gpu in gpus if gpu.number in before.gpus), known=True)
     held = held_by_others(known.on_node.get(node.number, ()), name, start, job.end_seconds)
     used = used_by(known.parts.get((node.number, job.ref)), node.number)
     return chosen(share, gpus, used, held)

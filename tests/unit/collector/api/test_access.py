@@ -57,7 +57,7 @@ def test_a_revoked_token_stays_listed_and_is_not_found() -> None:
 
 
 def test_no_reader_may_push_and_no_agent_may_read() -> None:
-    assert RIGHTS["agent"] == {"ingest"}
+    assert RIGHTS["agent"] == {"ingest", "schedule"}
     assert "ingest" not in RIGHTS["viewer"] | RIGHTS["operator"]
 
 
