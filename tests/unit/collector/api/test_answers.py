@@ -10,7 +10,6 @@ import pytest
 
 from flopwatch_collector.api.answers import Answers
 
-
 T = TypeVar("T")
 
 
