@@ -29,6 +29,9 @@ COMMANDS = {
     "dashboard": Command(
         "flopwatch_deploy.dashboard", "the dashboard as its own process, over a collector or Prometheus", True
     ),
+    "run": Command(
+        "flopwatch_agent.run_command", "run -- COMMAND: record a command's steps and GPUs, without any daemon"
+    ),
     "doctor": Command("flopwatch_agent.doctor", "what can be read on this node, what cannot, and why"),
     "logs": Command("flopwatch_agent.log_check", "logs check FILE: what the log reader makes of a file"),
     "mfu": Command("flopwatch.calculator", "MFU from model, GPU, batch and step time, with its arithmetic"),
@@ -56,6 +59,11 @@ COMMANDS = {
     "goodput": Command(
         "flopwatch.goodput_command",
         "goodput job|model: what interruptions cost, what faster recovery would bring",
+    ),
+    "report": Command(
+        "flopwatch_collector.report_command",
+        "a period's ledger, chargeback, jobs and verdict as HTML, CSV, JSON, Parquet or FOCUS",
+        True,
     ),
     "replay": Command(
         "flopwatch_collector.replay_command", "replay FILE: recorded batches through ingest and ledger", True

@@ -78,6 +78,18 @@ def ask(address: Address, method: str, path: str, body: object | None = None) ->
     Raises:
         AskError: no answer, or one that is an error; its words are the message.
     """
+    try:
+        return json.loads(fetch(address, method, path, body))
+    except ValueError as error:
+        raise AskError(f"what answers at {address.url} is no flopwatch collector: no JSON") from error
+
+
+def fetch(address: Address, method: str, path: str, body: object | None = None) -> bytes:
+    """The answer's bytes, whatever they are.
+
+    Raises:
+        AskError: no answer, or one that is an error; its words are the message.
+    """
     request = urllib.request.Request(  # noqa: S310 - the address is http or https
         address.url + path, data=None if body is None else json.dumps(body).encode(), method=method
     )
@@ -86,14 +98,13 @@ def ask(address: Address, method: str, path: str, body: object | None = None) ->
         request.add_header("Authorization", f"Bearer {address.token}")
     try:
         with _opener(address).open(request, timeout=ANSWER_SECONDS) as response:
-            return json.loads(response.read(MAX_ANSWER_BYTES))
+            content: bytes = response.read(MAX_ANSWER_BYTES)
+            return content
     except urllib.error.HTTPError as error:
         raise AskError(_words(error), error.code) from error
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise AskError(f"the collector at {address.url} does not answer: {reason}") from error
-    except ValueError as error:
-        raise AskError(f"what answers at {address.url} is no flopwatch collector: no JSON") from error
 
 
 def _opener(address: Address) -> urllib.request.OpenerDirector:

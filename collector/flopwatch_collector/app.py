@@ -33,6 +33,7 @@ from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
 from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
 from flopwatch_collector.schedulers import assembling
+from flopwatch_collector.reports.service import Reports
 from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.desk import Desk
@@ -84,6 +85,7 @@ class Running:
     tokens: Tokens
     periodic: Periodic
     metrics: Metrics
+    reports: Reports
     ready: Callable[[], bool]
     """Whether the first page has data."""
     bridges: tuple[Bridge, ...] = ()
@@ -228,6 +230,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         settings=settings,
         clock=kept.clock,
     )
+    reports = Reports(query, kept.duty_control, clock=kept.clock)
     periodic = _clockwork(settings, kept, (accounting, query, engine), _learning(kept, directory))
     readiness = Readiness(kept.store, accounting, kept.clock)
     written = _on_written(metrics, accounting, readiness)
@@ -248,6 +251,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         tokens=Tokens(kept.control, kept.clock),
         periodic=periodic,
         metrics=metrics,
+        reports=reports,
         ready=readiness.is_ready,
     )
 

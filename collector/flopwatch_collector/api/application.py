@@ -13,7 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from flopwatch.query import Query
 from flopwatch.wire import Batch
+from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.api import (
+    alerts,
     errors,
     export,
     health,
@@ -25,11 +27,13 @@ from flopwatch_collector.api import (
     metrics,
     nodes,
     query,
+    reports,
 )
 from flopwatch_collector.api.access import Access, UiGate, needs
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.model import Fleet, JobRecord
+from flopwatch_collector.reports.service import Reports
 from flopwatch_collector.schedulers.assembling import Assembled
 
 Mount = Callable[[FastAPI, Query, str], object]
@@ -52,9 +56,14 @@ class Parts:
     ready: Callable[[], bool]
     version: str
     mount: Mount | None = None
+    reports: Reports | None = None
     schedulers: Assembled | None = None
     declared: Callable[[JobRecord], None] = lambda _: None
     """Told of a job of which something was declared."""
+    alert_desk: AlertDesk | None = None
+    """Where people say something to alerts."""
+    knows_alert: Callable[[str], bool] = lambda _: False
+    """Whether there is an alert of a fingerprint."""
 
 
 class Application(FastAPI):
@@ -105,6 +114,8 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
     app.include_router(query.router(parts.query, read))
     app.include_router(export.router(parts.query, read))
     app.include_router(jobs.router(parts.fleet, read))
+    if parts.reports is not None:
+        app.include_router(reports.router(parts.reports, read))
     app.include_router(
         job_facts.router(
             job_facts.JobFactsParts(
@@ -112,6 +123,17 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
             )
         )
     )
+    if parts.alert_desk is not None:
+        app.include_router(
+            alerts.router(
+                alerts.AlertParts(
+                    desk=parts.alert_desk,
+                    read=read,
+                    operate=needs(parts.access, "operate"),
+                    knows=parts.knows_alert,
+                )
+            )
+        )
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
     _add_schedulers(app, parts)

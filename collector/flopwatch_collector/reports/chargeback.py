@@ -1,6 +1,6 @@
 """Chargeback: every ledger row is charged to one name; leases are billed, losses of the platform credited. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,43 +97,75 @@ def lines_of(
 ) -> tuple[ReportLine, ...]:
     """A line for every owner, from its rows."""
     places, owners = owned
-    money = amounts(rows, rates) if rates.known else None
-
-    def time(chosen: Booleans | None = None) -> list[int]:
-        return _summed(places, rows["gpu_milliseconds"], chosen, len(owners))
-
-    def cost(chosen: Booleans | None = None) -> list[float | None]:
-        return _costs(places, money, chosen, len(owners))
-
-    leased, wasted, lost = is_leased(rows), is_waste(rows), is_platform_loss(rows)
+    sums = _Sums(
+        places=places, rows=rows, money=amounts(rows, rates) if rates.known else None, size=len(owners)
+    )
     kinds = _CLASS[rows["bucket"]]
-    by_class = [time(kinds == index) for index in range(len(LEDGER_CLASSES))]
-    times = (time(), time(leased), time(wasted), time(lost))
-    unknown = time(rows["bucket"] == CODE["UNKNOWN"])
-    costs = (cost(), cost(leased), cost(lost), cost(wasted))
-    lines = [
-        ReportLine(
+    parts = _Parts(
+        leased=is_leased(rows),
+        wasted=is_waste(rows),
+        lost=is_platform_loss(rows),
+        unknown=rows["bucket"] == CODE["UNKNOWN"],
+    )
+    by_class = [sums.time(kinds == index) for index in range(len(LEDGER_CLASSES))]
+    return tuple(sorted(_lines(owners, sums, parts, by_class), key=_order))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parts:
+    leased: Booleans
+    wasted: Booleans
+    lost: Booleans
+    unknown: Booleans
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sums:
+    """Sums of chosen rows by owner."""
+
+    places: npt.NDArray[np.int64]
+    rows: Columns
+    money: npt.NDArray[np.float64] | None
+    size: int
+
+    def time(self, chosen: Booleans | None = None) -> list[int]:
+        """GPU milliseconds."""
+        return _summed(self.places, self.rows["gpu_milliseconds"], chosen, self.size)
+
+    def cost(self, chosen: Booleans | None = None) -> list[float | None]:
+        """Money."""
+        return _costs(self.places, self.money, chosen, self.size)
+
+
+def _lines(
+    owners: Sequence[Owner], sums: _Sums, parts: _Parts, by_class: Sequence[Sequence[int]]
+) -> Iterator[ReportLine]:
+    whole, leased, wasted, lost, unknown = (
+        sums.time(chosen) for chosen in (None, parts.leased, parts.wasted, parts.lost, parts.unknown)
+    )
+    cost, billed, credit, waste = (
+        sums.cost(chosen) for chosen in (None, parts.leased, parts.lost, parts.wasted)
+    )
+    for place, owner in enumerate(owners):
+        yield ReportLine(
             key=owner.key,
             label=owner.label,
             user=owner.user,
             account=owner.account,
             leased_somewhere=owner.leased,
-            gpu_milliseconds=times[0][place],
-            leased_gpu_milliseconds=times[1][place],
+            gpu_milliseconds=whole[place],
+            leased_gpu_milliseconds=leased[place],
             by_class={name: by_class[index][place] for index, name in enumerate(LEDGER_CLASSES)},
-            waste_gpu_milliseconds=times[2][place],
+            waste_gpu_milliseconds=wasted[place],
             unknown_gpu_milliseconds=unknown[place],
             opaque_gpu_milliseconds=by_class[LEDGER_CLASSES.index("unmeasured")][place],
-            credit_gpu_milliseconds=times[3][place],
-            cost=costs[0][place],
-            billed=costs[1][place],
-            credit=_negative(costs[2][place]),
-            net=_net(costs[1][place], costs[2][place]),
-            waste_money=costs[3][place],
+            credit_gpu_milliseconds=lost[place],
+            cost=cost[place],
+            billed=billed[place],
+            credit=_negative(credit[place]),
+            net=_net(billed[place], credit[place]),
+            waste_money=waste[place],
         )
-        for place, owner in enumerate(owners)
-    ]
-    return tuple(sorted(lines, key=_order))
 
 
 def _summed(

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from flopwatch.answers.ledger import LEDGER_CLASSES
 from flopwatch.answers.report import Report, ReportLine
-from flopwatch_collector.store.parquet import ColumnKind, parquet_bytes
+from flopwatch_collector.store.parquet import ColumnKind
 
 SIMULATED = "SIMULATED"
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -87,8 +87,3 @@ def cell(value: object) -> object:
 def csv_of(report: Report) -> bytes:
     """The report's lines as CSV in UTF-8."""
     return csv_text(list(LINE_COLUMNS), line_rows(report)).encode()
-
-
-def parquet_of(report: Report) -> bytes:
-    """The report's lines as Parquet."""
-    return parquet_bytes(LINE_COLUMNS, list(line_rows(report)))
