@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from flopwatch.collector_client import Address, AskError, address_from, ask
 from flopwatch.job_command import job_id
+from flopwatch.run_comparison import Side, document, side_of, unlike
 from flopwatch_collector.breakeven_command import costs_of, utilisation
 from flopwatch_collector.economics.breakeven import cloud_price
 from flopwatch_collector.economics.case import cases_of
-from flopwatch_collector.economics.comparison import Side, document, side_of, unlike
 from flopwatch_collector.economics.comparison_text import render
 
 RANGE_SECONDS = 90 * 86_400

@@ -12,12 +12,13 @@ from flopwatch import accelerators, model_names
 from flopwatch.accelerator import DTYPES, dtype_of
 from flopwatch.collector_client import AskError, address_from, ask
 from flopwatch.flops import flops_per_token
+from flopwatch.run_sizing import Run
 from flopwatch_collector.breakeven_command import costs_of
 from flopwatch_collector.config_costs import CostSettings
 from flopwatch_collector.economics.case import WHOLE_SITE, Case, cases_of
 from flopwatch_collector.economics.efficiency import Measured
 from flopwatch_collector.economics.plan_text import render
-from flopwatch_collector.economics.planner import Plan, Run, plan
+from flopwatch_collector.economics.planner import Plan, plan
 from flopwatch_collector.measured_answer import known_from
 
 SCALES = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}

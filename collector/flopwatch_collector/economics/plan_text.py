@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from flopwatch_collector.economics.planner import Plan, Run
+from flopwatch.run_sizing import Run
+from flopwatch_collector.economics.planner import Plan
 
 UNKNOWN = "unknown"
 

@@ -1,31 +1,10 @@
-"""How many GPUs a run takes, and what it costs on either side.
+"""What a run costs on either side, beside how many GPUs it takes."""
 
-N = FLOPs / (peak x seconds x MFU x goodput), rounded up to whole nodes; spares are a share of those, in whole nodes
-again. The efficiency is MFU x goodput, never a utilisation.
-"""
-
-import math
 from dataclasses import dataclass
 
+from flopwatch.run_sizing import Run, size_of
 from flopwatch_collector.economics.breakeven import cloud_price
 from flopwatch_collector.economics.case import Case
-
-DAY_SECONDS = 86_400.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """What is to be trained, on what, and how well."""
-
-    flops: float
-    """Model FLOPs of the whole run."""
-    peak_flops: float
-    """Dense FLOP/s of one GPU in the number format of the run."""
-    days: float
-    mfu: float
-    goodput: float
-    spares_ratio: float = 0.0
-    gpus_per_node: int = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,25 +40,20 @@ def plan(run: Run, case: Case | None = None, kilowatts: tuple[float, float] | No
 
     ``kilowatts``: of an idle and a busy GPU at the wall, instead of the file's.
     """
-    efficiency = run.mfu * run.goodput
-    exact = run.flops / (run.peak_flops * run.days * DAY_SECONDS * efficiency)
-    nodes = math.ceil(_settled(exact / run.gpus_per_node))
-    spared = nodes * run.gpus_per_node * (1.0 + run.spares_ratio)
-    all_nodes = math.ceil(_settled(spared / run.gpus_per_node))
-    working = run.flops / (run.peak_flops * efficiency) / 3600.0
-    capacity = all_nodes * run.gpus_per_node * run.days * 24.0
+    size = size_of(run)
+    working, capacity = size.working_gpu_hours, size.capacity_gpu_hours
     own = _own(case, working, capacity)
     hours, cloud = _cloud(case, run, working)
     return Plan(
         mfu=run.mfu,
         goodput=run.goodput,
-        gpus_exact=exact,
-        gpus=math.ceil(_settled(exact)),
-        gpus_in_nodes=nodes * run.gpus_per_node,
-        nodes=nodes,
-        spares_exact=spared,
-        gpus_with_spares=all_nodes * run.gpus_per_node,
-        nodes_with_spares=all_nodes,
+        gpus_exact=size.gpus_exact,
+        gpus=size.gpus,
+        gpus_in_nodes=size.gpus_in_nodes,
+        nodes=size.nodes,
+        spares_exact=size.spares_exact,
+        gpus_with_spares=size.gpus_with_spares,
+        nodes_with_spares=size.nodes_with_spares,
         working_gpu_hours=working,
         capacity_gpu_hours=capacity,
         energy_kwh=_energy(case, kilowatts, working, capacity),
@@ -88,11 +62,6 @@ def plan(run: Run, case: Case | None = None, kilowatts: tuple[float, float] | No
         cloud_cost=cloud,
         cheaper=None if own is None or cloud is None else "own" if own <= cloud else "cloud",
     )
-
-
-def _settled(value: float) -> float:
-    """Without the last digits, so that a whole number that is missed by rounding is not rounded up."""
-    return round(value, 9)
 
 
 def _own(case: Case | None, working: float, capacity: float) -> float | None:

@@ -6,6 +6,7 @@ from datetime import tzinfo
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch.efficiency import goodput_of
 from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.compute.buckets import CODE
 from flopwatch_collector.compute.classes import is_billable, is_leased
@@ -13,7 +14,7 @@ from flopwatch_collector.compute.days import borders
 from flopwatch_collector.compute.demand import QUEUE_EVENT, Waiting, waiting_of
 from flopwatch_collector.compute.mfu import wall_ratio
 from flopwatch_collector.economics.demand import DurationCurve, duration_curve
-from flopwatch_collector.economics.efficiency import Measured, goodput_of
+from flopwatch_collector.economics.efficiency import Measured
 from flopwatch_collector.model import Columns, Fleet
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.views.memo import Memo

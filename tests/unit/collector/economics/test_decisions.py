@@ -5,12 +5,13 @@ from datetime import date
 import pytest
 from tests.unit.collector.economics.worked import first, second
 
+from flopwatch.efficiency import goodput_of
 from flopwatch_collector.config_costs import CloudCosts, EfficiencySettings, OwnCosts
 from flopwatch_collector.economics.assessment import assess
 from flopwatch_collector.economics.case import Case, fleet_threshold
 from flopwatch_collector.economics.decisions import avoidable_per_gpu_hour
 from flopwatch_collector.economics.demand import duration_curve
-from flopwatch_collector.economics.efficiency import Measured, goodput_of
+from flopwatch_collector.economics.efficiency import Measured
 from flopwatch_collector.economics.observed import Observed
 
 TODAY = date(2026, 11, 30)

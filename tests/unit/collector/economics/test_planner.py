@@ -3,7 +3,8 @@
 import pytest
 from tests.unit.collector.economics.worked import first, second
 
-from flopwatch_collector.economics.planner import Run, plan
+from flopwatch.run_sizing import Run
+from flopwatch_collector.economics.planner import plan
 
 SEVENTY = Run(flops=6 * 70e9 * 2e12, peak_flops=989.4e12, days=30, mfu=0.40, goodput=0.90)
 

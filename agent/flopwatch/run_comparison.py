@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flopwatch_collector.economics.efficiency import goodput_of
+from flopwatch.efficiency import goodput_of
 
 HOUR_MILLISECONDS = 3_600_000.0
 MUST_MATCH = ("shape", "global_batch_size", "sequence_length", "dtype", "convention")
@@ -73,17 +73,38 @@ class Side:
         return self.mfu * self.goodput * self.peak_flops
 
 
-def unlike(one: Side, other: Side) -> tuple[str, ...]:
-    """In words, in what the runs differ, and what is not known of one of them; nothing when they are alike."""
-    reasons = []
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """Why two runs cannot be compared: something differs, or is not known of ``unknown_of``."""
+
+    name: str
+    """One of ``MUST_MATCH``."""
+    unknown_of: tuple[str, ...]
+    """Job ids; empty where both are known and differ."""
+    one: str
+    other: str
+    """Both values, short."""
+
+
+def differences(one: Side, other: Side) -> tuple[Difference, ...]:
+    """In what the runs differ, and what is not known of one of them; nothing when they are alike."""
+    found = []
     for name in MUST_MATCH:
         mine, theirs = one.alike.get(name), other.alike.get(name)
-        missing = [side.job_id for side, value in ((one, mine), (other, theirs)) if value is None]
-        if missing:
-            reasons.append(f"{name} of {' and '.join(missing)} is not known")
-        elif mine != theirs:
-            reasons.append(f"{name} differs: {_short(mine)} against {_short(theirs)}")
-    return tuple(reasons)
+        unknown_of = tuple(side.job_id for side, value in ((one, mine), (other, theirs)) if value is None)
+        if unknown_of or mine != theirs:
+            found.append(Difference(name=name, unknown_of=unknown_of, one=_short(mine), other=_short(theirs)))
+    return tuple(found)
+
+
+def unlike(one: Side, other: Side) -> tuple[str, ...]:
+    """The differences in words."""
+    return tuple(
+        f"{each.name} of {' and '.join(each.unknown_of)} is not known"
+        if each.unknown_of
+        else f"{each.name} differs: {each.one} against {each.other}"
+        for each in differences(one, other)
+    )
 
 
 def _short(value: object) -> str:
