@@ -32,8 +32,9 @@ from flopwatch_collector.model import JobRecord
 from flopwatch_collector.periodic import Periodic
 from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
 from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
-from flopwatch_collector.schedulers import assembling
+from flopwatch_collector.readiness import Readiness
 from flopwatch_collector.reports.service import Reports
+from flopwatch_collector.schedulers import assembling
 from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.desk import Desk
@@ -43,30 +44,6 @@ from flopwatch_collector.store.work import Work
 from flopwatch_collector.views.query import CollectorQuery
 
 STEPS_WARM_SECONDS = 3_600.0
-
-
-class Readiness:
-    """The first page has data once GPU samples have come and were accounted for after that."""
-
-    def __init__(self, store: Store, accounting: Accounting, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._accounting = accounting
-        self._clock = clock
-        self._data_since: float | None = None
-        self._is_ready = False
-        self.note_data()
-
-    def note_data(self) -> None:
-        """GPU samples are there from now on, if they are."""
-        if self._data_since is None and len(self._store.latest_gpus()["ts"]):
-            self._data_since = self._clock()
-
-    def is_ready(self) -> bool:
-        """Whether the first page has data; once it has, it always has."""
-        if not self._is_ready and self._data_since is not None:
-            accounted, _ = self._accounting.newest()
-            self._is_ready = accounted >= self._data_since
-        return self._is_ready
 
 
 @dataclass(kw_only=True)
@@ -383,7 +360,10 @@ def _served(
         version=importlib.metadata.version("flopwatch"),
         mount=mount,
         schedulers=running.schedulers,
+        reports=running.reports,
         declared=_on_declared(running.accounting, clock),
+        alert_desk=running.periodic.engine.desk,
+        knows_alert=running.periodic.engine.knows,
     )
 
 
