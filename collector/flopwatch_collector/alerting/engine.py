@@ -170,6 +170,10 @@ class AlertEngine:
         ended.sort(key=lambda record: record.resolved_seconds or 0.0, reverse=True)
         return tuple(self._row(record) for record in ended)
 
+    def knows(self, key: str) -> bool:
+        """Whether there is, or was, an alert of this fingerprint."""
+        return key in self._records or any(record.fingerprint == key for record in self._history.values())
+
     def silences(self) -> tuple[SilenceInfo, ...]:
         """Silences that have not ended, and nodes in maintenance."""
         return rows.silences(self.desk.words(), self._hushed, self._now)
