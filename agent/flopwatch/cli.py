@@ -69,7 +69,9 @@ COMMANDS = {
         "flopwatch_collector.replay_command", "replay FILE: recorded batches through ingest and ledger", True
     ),
     "alerts": Command(
-        "flopwatch_collector.alerts_command", "alerts test: send a test alert through the channels", True
+        "flopwatch_collector.alerts_command",
+        "alerts check|test|silence|ack: rules on the past, channels, silences",
+        True,
     ),
 }
 
