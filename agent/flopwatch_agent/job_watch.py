@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from flopwatch.wire import Finding, FollowedLog, GpuDevice, JobSighting, StepRecord
+from flopwatch_agent.allocated import Allocated
 from flopwatch_agent.bell import Bell
 from flopwatch_agent.configured_logs import Assigned
 from flopwatch_agent.log_follow import Position
@@ -60,6 +61,8 @@ class Files:
     configured: NamedLogs
     endpoints: TrainerEndpoints
     pods: PodJobs
+    allocated: Allocated | None = None
+    """What schedulers gave out; None where nobody asks."""
 
 
 @dataclass(slots=True)
@@ -92,7 +95,7 @@ class JobWatch:
         self.sdk_unattributed = 0
         self._gpus, self._jobs, self._steps, self._sdk = gpus, jobs, steps, sdk
         self._configs, self._configured, self._endpoints = files.configs, files.configured, files.endpoints
-        self._pods = files.pods
+        self._pods, self._allocated = files.pods, files.allocated
         self._lock = threading.Lock()
         self._taken = Taken()
         self._observed: tuple[ObservedJob, ...] = ()
@@ -119,6 +122,8 @@ class JobWatch:
         """End after the present look."""
         self._stop.set()
         self._endpoints.stop()
+        if self._allocated is not None:
+            self._allocated.stop()
         self._thread.join(seconds)
 
     def look_now(self) -> None:
@@ -233,6 +238,9 @@ class JobWatch:
             self._steps.forget(job.sighting.ref)
             self._configs.forget(job.sighting.ref)
         self._observed = live
+        if self._allocated is not None:
+            self._observed, released = self._allocated.add(live, now, self._gpus.devices())
+            ended += released
         return ended
 
     def _attributed(self, messages: list[Datagram]) -> list[tuple[Datagram, str, int]]:
@@ -269,7 +277,7 @@ class JobWatch:
             taken.sightings, taken.logs, taken.last_steps = sightings, logs, last_steps
             taken.ended += ended
             taken.positions = positions
-            taken.gaps = self._jobs.gaps
+            taken.gaps = (*self._jobs.gaps, *(self._allocated.gaps if self._allocated is not None else ()))
             news = (
                 readings.steps or readings.phases or ended or any(item.ref not in known for item in sightings)
             )

@@ -81,9 +81,15 @@ class LogFinder:
     """Looks at what the processes of a job write to. ``pod_root`` is where the kubelet keeps pods' output."""
 
     def __init__(
-        self, procfs: Procfs, pod_root: Path = POD_LOGS, endpoints: TrainerEndpoints | None = None
+        self,
+        procfs: Procfs,
+        pod_root: Path = POD_LOGS,
+        endpoints: TrainerEndpoints | None = None,
+        strangers: frozenset[int] = frozenset(),
     ) -> None:
         self.procfs = procfs
+        self._strangers = strangers
+        """Processes whose files are nobody's log, whatever they read."""
         self._pod_root = pod_root
         self._endpoints = endpoints
         self._metrics = MetricFiles(procfs)
@@ -252,13 +258,14 @@ class LogFinder:
         slurm = job.sighting.scheduler_job_id if job.sighting.scheduler == "slurm" else None
         found = []
         for pid, standard_input in self._standard_inputs(now).items():
-            if pid in ours:
+            if pid in ours or pid in self._strangers:
                 continue
             reads = standard_input in links
             same = slurm is not None and slurm_job(tree.text(f"{pid}/cgroup") or "") == slurm
             if reads or same:
                 found.append((pid, reads or (tree.text(f"{pid}/comm") or "").strip() == "srun"))
-        return found + [(pid, False) for pid in self._ancestors(job) if self._holds(pid, links)]
+        above = (pid for pid in self._ancestors(job) if pid not in self._strangers)
+        return found + [(pid, False) for pid in above if self._holds(pid, links)]
 
     def _ancestors(self, job: ObservedJob) -> list[int]:
         """Parents of the job's top processes: a launcher that captures output reads the pipe itself."""

@@ -20,6 +20,7 @@ from flopwatch_agent.attribution import (
 )
 from flopwatch_agent.hub_cache import model_caches
 from flopwatch_agent.procfs import SETTLED_SECONDS, Process, Procfs
+from flopwatch_agent.run_job import OneJob
 from flopwatch_agent.shared_folders import shared_paths
 from flopwatch_agent.slurm_output import SlurmFile, slurm_files
 from flopwatch_agent.source import JobProcess, ObservedJob
@@ -48,12 +49,13 @@ class Tracked:
 
 
 class JobsSource:
-    """Keeps the jobs of the node; a job lives while any of its processes does."""
+    """Keeps the jobs of the node; a job lives while any of its processes does. ``only``: all are one command's."""
 
     name = "jobs"
 
-    def __init__(self, procfs: Procfs, boot_id: str) -> None:
+    def __init__(self, procfs: Procfs, boot_id: str, only: OneJob | None = None) -> None:
         self._procfs = procfs
+        self._only = only
         self._boot = boot_id[:8]
         self._tracked: dict[str, Tracked] = {}
         self._seen: set[tuple[int, int]] = set()
@@ -87,6 +89,8 @@ class JobsSource:
 
     def scan(self, now: float) -> frozenset[int]:
         """Pids of distributed training workers that started since the last scan: the way when NVML lists none."""
+        if self._only is not None:
+            return self._only.members(now)
         found: set[int] = set()
         seen: set[tuple[int, int]] = set()
         for pid in self._procfs.pids():
@@ -125,7 +129,7 @@ class JobsSource:
                 pids.setdefault(pid, set()).add(gpu)
         invisible, unseen = 0, set[str]()
         for pid, gpus in sorted(pids.items()):
-            process = self._procfs.process(pid, now)
+            process = self._process(pid, now)
             if process is None:
                 invisible, unseen = invisible + bool(gpus), unseen | gpus
                 continue
@@ -133,8 +137,17 @@ class JobsSource:
         self.unseen_gpus = tuple(sorted(unseen))
         return invisible
 
+    def _process(self, pid: int, now: float) -> Process | None:
+        """A live process, or the one command, of which an ended process table entry tells nothing any more."""
+        process = self._procfs.process(pid, now)
+        if self._only is None or pid != self._only.root.pid or (process is not None and process.argv):
+            return process
+        return self._only.root
+
     def _top(self, process: Process, now: float) -> Process:
         """The launcher or script at the head of a worker's line of parents."""
+        if self._only is not None:
+            return self._only.root
         top = process
         for _ in range(MAX_CLIMB):
             parent = self._procfs.process(top.ppid, now)
@@ -144,7 +157,7 @@ class JobsSource:
         return top
 
     def _join(self, process: Process, top: Process, gpus: set[str]) -> None:
-        who = identity(process, top)
+        who = identity(process, top) if self._only is None else self._only.identity
         job = self._tracked.get(who.key)
         if job is not None and not self._continues(job, process, top):
             del self._tracked[who.key]
@@ -165,6 +178,10 @@ class JobsSource:
 
     def _drop_dead(self) -> list[Tracked]:
         ended = []
+        if self._only is not None:
+            ended = list(self._tracked.values()) if self._only.ended else []
+            self._tracked = {} if self._only.ended else self._tracked
+            return ended
         for key, job in list(self._tracked.items()):
             dead = [member for member in job.members if not self._procfs.is_alive(*member)]
             if len(dead) == len(job.members):
