@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dash import dcc, html
+from dash import html
 from dash.development.base_component import Component
 
 from flopwatch.answers.economy import CostInput
 from flopwatch_dashboard.components import cost_file, parts
+from flopwatch_dashboard.components.boxes import Box, box
 from flopwatch_dashboard.components.cost_fields import FIRST, SECTIONS, Field
 from flopwatch_dashboard.components.cost_inputs import GROUP, Answered, Typed
 from flopwatch_dashboard.view import View
@@ -88,31 +89,18 @@ class _Maker:
         told = source if shown.value is not None and shown.source != "file" else ""
         under = " · ".join(word for word in (unit, usual, told) if word)
         refused = raw is not None and shown.source != "override"
-        return html.Label(
-            [
-                html.Span(
-                    [
-                        html.Span(view.t(f"input.{field.name}"), className="f-n"),
-                        html.Span(under, className="f-r"),
-                    ]
-                ),
-                self._box(field, entry.name, base if raw is None else raw),
-            ],
-            className=f"field of-{shown.source}{' bad' if refused else ''}",
-            title=_hint(field, entry.name, (source, usual), view),
-            **{"data-base": base},
-        )
-
-    def _box(self, field: Field, name: str, value: str) -> Component:
         empty = "econ.not_known" if field.table == "efficiency" else "econ.not_counted"
-        return dcc.Input(
-            type="text",
-            name=name,
-            value=value,
-            placeholder=self._view.t(empty),
-            autoComplete="off",
-            inputMode="decimal",
-            className="f-i",
+        return box(
+            Box(
+                name=entry.name,
+                title=view.t(f"input.{field.name}"),
+                value=base if raw is None else raw,
+                base=base,
+                under=under,
+                hint=_hint(field, entry.name, (source, usual), view),
+                placeholder=view.t(empty),
+                kind=f"of-{shown.source}{' bad' if refused else ''}",
+            )
         )
 
 

@@ -15,6 +15,8 @@ from flopwatch_dashboard.components import (
     cost_form,
     cost_inputs,
     parts,
+    run_compare,
+    run_planner,
 )
 from flopwatch_dashboard.components.cost_inputs import Answered, Typed
 from flopwatch_dashboard.figures import cost_curves, demand, tornado
@@ -22,7 +24,7 @@ from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
 GRAPHS = ("curve", "tornado", "demand")
-LISTS = ("form", "gates", "table", "sizes", "efficiency", "groups", "prices", "notes")
+LISTS = ("form", "gates", "table", "sizes", "efficiency", "groups", "prices", "notes", "plan", "compare")
 CARDS = (*GRAPHS, *LISTS)
 
 
@@ -41,6 +43,7 @@ def skeleton() -> list[Component]:
             [cards["sizes"], html.Div([cards["prices"], cards["notes"]], className="stack-v be-last")],
             className="row be-small",
         ),
+        html.Div([cards["plan"], cards["compare"]], className="row two"),
     ]
     side = html.Div(cards["form"], className="be-side")
     body = [
@@ -75,6 +78,8 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
         "tiles": breakeven_head.tiles_of(economy, group, view),
         **_figures(group, economy.currency, view),
         **_lists(answered, given, group, view),
+        "plan": run_planner.planner(economy, group, view),
+        "compare": run_compare.compare(query, group, view),
         **_heads(economy, group, view),
         "groups-row": "" if len(economy.groups) > 1 else "hidden",
     }
@@ -157,6 +162,8 @@ def _heads(economy: Economy, group: GroupEconomy, view: View) -> dict[str, list[
         "groups": view.t("econ.groups_sub", line=fleet),
         "prices": view.t("econ.prices_sub"),
         "notes": "",
+        "plan": view.t("econ.plan_sub"),
+        "compare": view.t("econ.compare_sub"),
     }
     return {
         f"{name}-head": parts.head(f"be-{name}", view.t(f"econ.{name}"), sub) for name, sub in subs.items()
