@@ -74,11 +74,65 @@ GPU_SAMPLE: dict[str, Metric] = {
     ),
     "remapped_rows": gauge("flopwatch_gpu_remapped_rows", "Memory rows that were replaced.", GPU),
     "recovery_action": gauge(
-        "flopwatch_gpu_recovery_action", "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain.", GPU
+        "flopwatch_gpu_recovery_action",
+        "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain, 4 drain and reset, 5 recover IMEX, "
+        "6 bus reset, 7 system reboot.", GPU,
     ),
     "process_count": gauge("flopwatch_gpu_processes", "Compute processes on the GPU.", GPU),
 }  # fmt: skip
 
+GPU_DETAILS: dict[str, Metric] = {
+    "clock_event_seconds": counter(
+        "flopwatch_gpu_clock_event_seconds_total", "Time for which clocks were held down, by reason.",
+        ("gpu_uuid", "reason"),
+    ),
+    "average_power_watts": gauge(
+        "flopwatch_gpu_average_power_watts",
+        "Power over the driver's last second; module is GPU, CPU and memory of a Grace superchip.",
+        ("gpu_uuid", "scope"),
+    ),
+    "module_power_watts": gauge(
+        "flopwatch_gpu_module_power_watts", "Power of the Grace superchip's module now; its GPUs share it.", GPU
+    ),
+    "module_energy_joules": counter(
+        "flopwatch_gpu_module_energy_joules_total", "Energy of the Grace superchip's module; its GPUs share it.", GPU
+    ),
+    "row_remap_pending": gauge("flopwatch_gpu_row_remap_pending", "1 while a reset would replace memory rows.", GPU),
+    "row_remap_failed": gauge("flopwatch_gpu_row_remap_failed", "1 when a memory row could not be replaced.", GPU),
+    "pcie_errors": counter(
+        "flopwatch_gpu_pcie_errors_total", "Errors and replays of the PCIe link, by kind.", ("gpu_uuid", "kind")
+    ),
+    "pcie_generation": gauge(
+        "flopwatch_gpu_pcie_generation", "Generation of the PCIe link; it falls while the GPU idles.",
+        ("gpu_uuid", "limit"),
+    ),
+    "pcie_lanes": gauge("flopwatch_gpu_pcie_lanes", "Lanes of the PCIe link.", ("gpu_uuid", "limit")),
+    "nvlink_errors": counter(
+        "flopwatch_gpu_nvlink_errors_total", "Errors of all NVLinks of the GPU, by kind.", ("gpu_uuid", "kind")
+    ),
+    "persistence_mode": gauge(
+        "flopwatch_gpu_persistence_mode", "1 when the driver keeps the GPU initialised while nobody uses it.", GPU
+    ),
+    "sm_cycles": counter(
+        "flopwatch_gpu_sm_cycles_total", "Cycles of the multiprocessors: elapsed, active, and of a tensor pipe.",
+        ("gpu_uuid", "state"),
+    ),
+}  # fmt: skip
+"""What is told at ``/metrics`` only."""
+
+GPU_XIDS = counter(
+    "flopwatch_gpu_xid_errors_total", "XIDs of the GPU since the agent began.", ("gpu_uuid", "xid")
+)
+GPU_XID_TIME = gauge(
+    "flopwatch_gpu_xid_last_timestamp_seconds",
+    "When the XID was last seen, in epoch seconds.",
+    ("gpu_uuid", "xid"),
+)
+GPU_NIC = gauge(
+    "flopwatch_gpu_nic_affinity_info",
+    "How near GPU and NIC are: switch, switches, root_complex, numa_node, system or unknown.",
+    ("gpu_uuid", "device", "relation"),
+)
 GPU_INFO = gauge(
     "flopwatch_gpu_info", "Identity of a GPU.", ("gpu_uuid", "name", "slot", "index", "mig_profile")
 )
@@ -131,6 +185,10 @@ SOURCE_AGE = gauge("flopwatch_source_age_seconds", "Time since the source's last
 SOURCE_ERRORS = counter("flopwatch_source_errors_total", "Reads of the source that failed.", ("source",))
 
 AGENT_COUNTERS: dict[str, Metric] = {
+    "branch_unknown": gauge(
+        "flopwatch_nvml_branch_unknown",
+        "1 when the driver is newer than all whose field numbers are known; the newest known ones are used.",
+    ),
     "spool_waiting_batches": gauge("flopwatch_spool_waiting_batches", "Batches that wait to be sent."),
     "spool_waiting_bytes": gauge("flopwatch_spool_waiting_bytes", "Their size on disk."),
     "spool_dropped": counter(
@@ -163,7 +221,8 @@ AGENT_COUNTERS: dict[str, Metric] = {
 }
 
 ALL: tuple[Metric, ...] = (
-    *GPU_SAMPLE.values(), GPU_INFO, GPU_UP, GPU_AGE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
+    *GPU_SAMPLE.values(), *GPU_DETAILS.values(), GPU_XIDS, GPU_XID_TIME, GPU_NIC,
+    GPU_INFO, GPU_UP, GPU_AGE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
     PORT_LIMIT, PORT_ERRORS, PORT_WAITS, NODE_CPU, NODE_IO_WAIT, NODE_MEMORY, NODE_MEMORY_TOTAL, NODE_PRESSURE,
     NODE_DISK, JOB_STEP, JOB_STEP_SECONDS, JOB_STEP_AGE, LOG_LAG, AGENT_INFO, NVML_UP, GPUS_EXPECTED, GPUS_SEEN,
     SOURCE_SUCCESS, SOURCE_SECONDS, SOURCE_AGE, SOURCE_ERRORS, *AGENT_COUNTERS.values(),

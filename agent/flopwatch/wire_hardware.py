@@ -27,6 +27,8 @@ class GpuDevice:
     pcie_width: int | None = None
     mig_profile: str | None = None
     mig_parent_uuid: str | None = None
+    mig_instance_id: int | None = None
+    """NVML's id of the GPU instance that a MIG instance lies in."""
     sm_count: int | None = None
     max_sm_clock_hertz: float | None = None
     ib_guid: str | None = None

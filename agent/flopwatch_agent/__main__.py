@@ -11,6 +11,7 @@ from types import FrameType
 
 from flopwatch import settings
 from flopwatch.settings import SettingError
+from flopwatch_agent import release_command
 from flopwatch_agent.config import settings_from
 from flopwatch_agent.daemon import Daemon
 
@@ -18,7 +19,12 @@ logger = logging.getLogger("flopwatch_agent")
 
 
 def main(argv: list[str]) -> int:
-    """Run the agent until SIGTERM or SIGINT; 2 when a setting is wrong."""
+    """Run the agent until SIGTERM or SIGINT; 2 when a setting is wrong.
+
+    ``release`` and ``resume`` ask a running one.
+    """
+    if argv[:1] in (["release"], ["resume"]):
+        return release_command.main(argv)
     arguments = parser().parse_args(argv)
     logging.basicConfig(
         level=logging.DEBUG if arguments.verbose else logging.INFO,
@@ -45,7 +51,11 @@ def main(argv: list[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
-    made = argparse.ArgumentParser(prog="flopwatch agent", description="The agent of a training node.")
+    made = argparse.ArgumentParser(
+        prog="flopwatch agent",
+        description="The agent of a training node.",
+        epilog="flopwatch agent release closes the device files of a running agent's GPUs, resume opens them again.",
+    )
     made.add_argument("--config", type=Path, help="settings file; default: /etc/flopwatch/flopwatch.toml")
     made.add_argument("--verbose", action="store_true", help="log more")
     return made

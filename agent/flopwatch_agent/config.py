@@ -57,6 +57,12 @@ class AgentSettings:
     """Step lines of in-house trainers: tables with ``name``, ``expression``, ``units`` and ``literal``."""
     pod_logs: Path = Path("/var/log/pods")
     """Where the kubelet keeps the output of pods; differs in containers that mount the host's elsewhere."""
+    kernel_log: Path = Path("/dev/kmsg")
+    """The kernel's log, in which XIDs stand; needs CAP_SYSLOG."""
+    job_files: Path = Path("/run/flopwatch/jobs")
+    """Folder in which a prolog says which job has which GPU: one file a GPU, one job id a line."""
+    pod_resources: Path = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    """The kubelet's socket that tells which pod was given which GPU; asked with ``flopwatch[kubernetes]``."""
     gpm: bool = True
     """Whether to read GPM (tensor, SM and memory activity) where the GPU has it."""
     proc_root: Path = Path("/proc")

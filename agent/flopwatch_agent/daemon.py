@@ -1,5 +1,6 @@
 """The loop: takes what the sources read, keeps a snapshot for ``/metrics``, and writes batches to the spool."""
 
+import dataclasses
 import errno
 import fcntl
 import functools
@@ -13,13 +14,17 @@ from typing import Literal
 
 from flopwatch.encoding import encode
 from flopwatch.settings import SettingError
+from flopwatch_agent.allocated import Allocated
 from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity
 from flopwatch_agent.config import AgentSettings, data_folder, socket_path
 from flopwatch_agent.configured_logs import ConfiguredLogs
+from flopwatch_agent.gpu_files_state import GpuFilesState
 from flopwatch_agent.job_watch import Files, GpuView, JobWatch, Taken
+from flopwatch_agent.kernel_log import KernelLog
 from flopwatch_agent.log_finder import LogFinder
 from flopwatch_agent.log_formats import log_formats
 from flopwatch_agent.model_config import ConfigReader
+from flopwatch_agent.nic_affinity import Affinity, affinities
 from flopwatch_agent.node_identity import boot_id, machine_id
 from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.poller import Poller
@@ -39,6 +44,7 @@ from flopwatch_agent.sysfs import KernelTree
 from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 from flopwatch_agent.trainers.reader import LogReader
 from flopwatch_agent.trainers.userformat import UserFormat
+from flopwatch_agent.xids import XidCounter
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +52,7 @@ EARLY_SECONDS = 2.0
 EXPECTED_SECONDS = 60.0
 STOP_SECONDS = 4.0
 LOOK_SECONDS = 10.0
+CLOSING_SECONDS = 0.1
 Outcome = Literal["stopped", "stuck", "restart"]
 
 
@@ -73,7 +80,10 @@ class Daemon:
         self._formats = log_formats(settings.log_format)
         self._lock_file = locked(folder)
         self._queue = queue(settings, folder)
-        self._gpu = GpuSource(interval_seconds=settings.interval_seconds, gpm=settings.gpm)
+        self._xids = XidCounter()
+        self._gpu = GpuSource(interval_seconds=settings.interval_seconds, gpm=settings.gpm, xids=self._xids)
+        self._kernel_log = KernelLog(settings.kernel_log, self._xids, lambda: self._inventory.gpus)
+        self._state = GpuFilesState(folder)
         self._pollers = (
             Poller(HostSource(proc, self._sys), settings.interval_seconds),
             Poller(NetworkSource(self._sys), settings.interval_seconds),
@@ -96,6 +106,7 @@ class Daemon:
         self._inventory = Inventory()
         self._expected: tuple[str, ...] = ()
         self._expected_at = float("-inf")
+        self._affinity: tuple[Affinity, ...] = ()
         self._failed_writes = 0
         self._write_failed = False
         self._stopping = False
@@ -111,8 +122,9 @@ class Daemon:
         self._jobs.bell.ring()
 
     def release(self, *, released: bool) -> None:
-        """Close the GPUs' device files, or open them again."""
+        """Close the GPUs' device files, or open them again; safe in a signal handler."""
         self._gpu.release(released=released)
+        self._jobs.bell.ring()
 
     def run(self) -> Outcome:
         """Work until ``stop``.
@@ -148,6 +160,7 @@ class Daemon:
                 due = due if moment < due else max(due + interval, last)
             if self._gpu.needs_restart:
                 return "restart"
+            self._state.tell(released=self._gpu.is_closed)
             self._pause(due, last, interval)
         self._cycle(regular=True)
         return "stopped"
@@ -156,6 +169,8 @@ class Daemon:
         """Wait until the next regular cycle, or until there is news and the last cycle is not too near."""
         if self._jobs.changed.is_set():
             due = min(due, last + min(EARLY_SECONDS, interval))
+        if self._gpu.is_closing:
+            due = min(due, time.monotonic() + CLOSING_SECONDS)
         self._jobs.bell.wait(max(0.01, min(due - time.monotonic(), LOOK_SECONDS)))
 
     def _cycle(self, *, regular: bool) -> None:
@@ -163,10 +178,15 @@ class Daemon:
         now, monotonic = time.time(), time.monotonic()
         if monotonic - self._expected_at >= EXPECTED_SECONDS:
             self._expected, self._expected_at = nvidia_controllers(self._sys), monotonic
+            self._affinity = affinities(self._sys, self._inventory.gpus)
         taken = self._jobs.take()
         inventory = self._gpu.inventory()
-        events = state_events(self._inventory.gpus, inventory.gpus, now)
+        if self._kernel_log.gap is not None:
+            inventory = dataclasses.replace(inventory, gaps=(*inventory.gaps, self._kernel_log.gap))
+        changes = state_events(self._inventory.gpus, inventory.gpus, now)
         self._inventory = inventory
+        self._kernel_log.read(now)
+        events = (*changes, *self._xids.take())
         parts = [taken.readings, Readings(events=events)]
         if regular:
             parts += [self._gpu.read(now), *(poller.take() for poller in self._pollers)]
@@ -229,6 +249,9 @@ class Daemon:
             jobs=taken.sightings,
             logs=taken.logs,
             last_steps=taken.last_steps,
+            gpu_details=self._gpu.details(now),
+            xids=self._xids.counts(),
+            affinity=self._affinity,
             health=(*(poller.health() for poller in self._pollers), self._jobs.health()),
             counters=self._counters(),
         )
@@ -237,6 +260,7 @@ class Daemon:
         steps = self._steps
         found = [
             ("gpus_expected", len(self._expected)),
+            ("branch_unknown", int(self._gpu.branch_is_unknown)),
             ("sdk_malformed", steps.sdk_malformed),
             ("sdk_claims", steps.sdk_claims),
             ("sdk_unattributed", self._jobs.sdk_unattributed),
@@ -279,9 +303,16 @@ class Daemon:
             interval_seconds=self._settings.interval_seconds,
         )
         jobs = JobsSource(procfs, boot)
+        allocated = Allocated(settings, procfs.tree, self._sys)
         configured = ConfiguredLogs(self._settings.log_globs, finder.holds)
         pods = PodJobs(settings.pod_logs, self._steps.has_steps)
-        files = Files(configs=ConfigReader(procfs), configured=configured, endpoints=endpoints, pods=pods)
+        files = Files(
+            configs=ConfigReader(procfs),
+            configured=configured,
+            endpoints=endpoints,
+            pods=pods,
+            allocated=allocated,
+        )
         return JobWatch(gpus=view, jobs=jobs, steps=self._steps, files=files, sdk=self._sdk)
 
     def _close(self) -> bool:
@@ -297,6 +328,7 @@ class Daemon:
         closed = self._gpu.stop(STOP_SECONDS)
         if not closed:
             logger.warning("a call into the driver is stuck; the agent ends without closing NVML")
+        self._kernel_log.close()
         os.close(self._lock_file)
         return closed
 
@@ -328,6 +360,8 @@ def locked(folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.truncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
     except BlockingIOError as error:
         raise SettingError("agent.data_dir", str(folder), "a folder that no other agent uses") from error
     except OSError as error:

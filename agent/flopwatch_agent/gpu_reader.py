@@ -271,6 +271,7 @@ def describe_instance(handle: Handle, parent: GpuDevice) -> GpuDevice:
         minor=parent.minor,
         mig_profile=profile,
         mig_parent_uuid=parent.uuid,
+        mig_instance_id=optional(lambda: nvml.gpu_instance_id(handle)),
         memory_total_bytes=optional(lambda: nvml.memory_info(handle)[0]),
         sm_count=None if attributes is None else int(attributes.multiprocessorCount),
     )

@@ -1,8 +1,8 @@
 """What a source is, and the values it gives: the way from reading to sending."""
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from flopwatch.wire import (
@@ -18,7 +18,9 @@ from flopwatch.wire import (
     SessionMark,
     StepRecord,
 )
+from flopwatch_agent.nic_affinity import Affinity
 from flopwatch_agent.slurm_output import SlurmFile
+from flopwatch_agent.xids import XidCount
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +125,10 @@ class Snapshot:
     jobs: tuple[JobSighting, ...] = ()
     logs: tuple[FollowedLog, ...] = ()
     last_steps: tuple[StepRecord, ...] = ()
+    gpu_details: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By UUID: what is told here only, by ``name`` or ``name/label``."""
+    xids: tuple[XidCount, ...] = ()
+    affinity: tuple[Affinity, ...] = ()
     health: tuple[SourceHealth, ...] = ()
     counters: tuple[tuple[str, int], ...] = ()
 

@@ -70,6 +70,7 @@ def series(snapshot: Snapshot, version: str, dropped: int) -> Iterator[Series]:
     """Every series of a snapshot; what is unknown has none."""
     yield from agent_series(snapshot, version, dropped)
     yield from gpu_series(snapshot)
+    yield from fault_series(snapshot)
     yield from port_series(snapshot)
     yield from node_series(snapshot)
     yield from job_series(snapshot)
@@ -107,6 +108,21 @@ def gpu_series(snapshot: Snapshot) -> Iterator[Series]:
         yield from device_series(gpu)
         if sample is not None:
             yield from sample_series(sample, snapshot.now)
+
+
+def fault_series(snapshot: Snapshot) -> Iterator[Series]:
+    """Details and XIDs of the GPUs, and how near the NICs are."""
+    for uuid, details in snapshot.gpu_details.items():
+        for name, value in details.items():
+            key, separator, label = name.partition("/")
+            metric = metrics.GPU_DETAILS.get(key)
+            if metric is not None:
+                yield metric, (uuid, label) if separator else (uuid,), value
+    for item in snapshot.xids:
+        yield metrics.GPU_XIDS, (item.gpu, str(item.xid)), float(item.count)
+        yield metrics.GPU_XID_TIME, (item.gpu, str(item.xid)), item.last_seconds
+    for pair in snapshot.affinity:
+        yield metrics.GPU_NIC, (pair.gpu, pair.device, pair.relation), 1.0
 
 
 def device_series(gpu: GpuDevice) -> Iterator[Series]:

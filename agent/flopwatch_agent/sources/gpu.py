@@ -11,8 +11,10 @@ from flopwatch.wire import Event, GpuDevice, GpuSample, GpuState
 from flopwatch_agent import nvml
 from flopwatch_agent.gpu_reader import GpuReader, describe, describe_instance, instance_reads, reads_for
 from flopwatch_agent.nvml import NvmlError
-from flopwatch_agent.nvml_fields import branch_of
+from flopwatch_agent.nvml_events import EventWatch
+from flopwatch_agent.nvml_fields import NEWEST_KNOWN_BRANCH, branch_of
 from flopwatch_agent.source import Inventory, Readings
+from flopwatch_agent.xids import XidCounter
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +24,8 @@ RETRY_SECONDS = 30.0
 RESCAN_SECONDS = 60.0
 PROBE_INTERVALS = 6
 STALE_INTERVALS = 3
+CLOSE_SECONDS = 1.8
+"""How long closing waits for calls that are under way; a wait for events lasts a second."""
 MISMATCH_RESTART_SECONDS = 60.0
 OPENING = "NVML is being opened"
 NvmlState = Literal["ok", "absent", "failed"]
@@ -46,6 +50,12 @@ class GpuWorker:
     def start(self) -> None:
         """Begin reading."""
         self._thread.start()
+
+    def renew(self, devices: list[GpuDevice]) -> None:
+        """Take over what a later scan says of the same devices, such as a narrower PCIe link."""
+        known = {device.uuid: device for device in devices}
+        for reader in self.readers:
+            reader.device = known.get(reader.device.uuid, reader.device)
 
     def stop(self) -> None:
         """Ask the thread to end after its present call."""
@@ -106,9 +116,11 @@ class GpuSource:
 
     name = "gpu"
 
-    def __init__(self, *, interval_seconds: float, gpm: bool) -> None:
+    def __init__(self, *, interval_seconds: float, gpm: bool, xids: XidCounter | None = None) -> None:
         self._interval = interval_seconds
         self._gpm = gpm
+        self._xids = XidCounter() if xids is None else xids
+        self._events: EventWatch | None = None
         self._workers: list[GpuWorker] = []
         self._known: dict[str, GpuDevice] = {}
         self._gaps: tuple[str, ...] = ()
@@ -137,6 +149,28 @@ class GpuSource:
         """Close the device files, so that MIG changes and driver reloads succeed; or open them again."""
         self._released = released
         self._wake.set()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was asked to close the device files, and has."""
+        return self._released and not self._open
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it was asked to close the device files, and has not yet."""
+        return self._released and self._open
+
+    @property
+    def branch_is_unknown(self) -> bool:
+        """Whether the driver is newer than every branch whose numbers are known."""
+        branch = branch_of(self._driver)
+        return branch is not None and branch > NEWEST_KNOWN_BRANCH
+
+    def details(self, now: float) -> dict[str, dict[str, float]]:
+        """By UUID: what is told at ``/metrics`` only, of GPUs whose last sample is fresh."""
+        fresh = {sample.gpu for sample in self.latest(now)}
+        readers = (reader for worker in list(self._workers) for reader in worker.readers)
+        return {r.device.uuid: r.details for r in readers if r.details and r.device.uuid in fresh}
 
     @property
     def needs_restart(self) -> bool:
@@ -242,7 +276,7 @@ class GpuSource:
         """Find the GPUs; start a worker for each that has none."""
         count = int(nvml.call("nvmlDeviceGetCount"))
         running = {frozenset(r.device.uuid for r in item.readers): item for item in self._workers}
-        workers, gaps = [], []
+        workers, gaps, handles = [], [], dict[str, nvml.Handle]()
         for index in range(count):
             try:
                 handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
@@ -253,13 +287,34 @@ class GpuSource:
                 gaps.append(f"GPU with index {index}: {error}")
                 continue
             key = frozenset(device.uuid for _, device in devices)
-            worker = running.pop(key) if key in running else self._worker(devices)
+            if key in running:
+                worker = running.pop(key)
+                worker.renew([device for _, device in devices])
+            else:
+                worker = self._worker(devices)
             workers.append(worker)
-        lost = [item for item in running.values() if item.state != "ok"]
+            handles[devices[0][1].uuid] = handle
+        seen = set(handles)
+        lost = [
+            item
+            for item in running.values()
+            if item.state != "ok" and item.readers[0].device.uuid not in seen
+        ]
         for worker in running.values():
             if worker not in lost:
                 worker.stop()
         self._workers, self._gaps = workers + lost, tuple(gaps)
+        self._watch_events(handles)
+
+    def _watch_events(self, handles: dict[str, nvml.Handle]) -> None:
+        """Wait for the events of the GPUs there are; anew when they changed."""
+        if self._events is not None and self._events.uuids == frozenset(handles):
+            return
+        if self._events is not None:
+            self._events.stop()
+        self._events = EventWatch(handles, self._xids, self._wake.set) if handles else None
+        if self._events is not None:
+            self._events.start()
 
     def _devices(self, handle: nvml.Handle, index: int) -> list[tuple[nvml.Handle, GpuDevice]]:
         device = describe(handle, index)
@@ -287,10 +342,14 @@ class GpuSource:
 
     def _close(self, reason: str) -> None:
         """Stop the workers, then close NVML; never while a call is inside the library."""
-        for worker in self._workers:
-            worker.stop()
-        ended = [worker.join(2.0) for worker in self._workers]
-        self._workers = []
+        waiting: list[GpuWorker | EventWatch] = list(self._workers)
+        if self._events is not None:
+            waiting.append(self._events)
+        for item in waiting:
+            item.stop()
+        until = time.monotonic() + CLOSE_SECONDS
+        ended = [item.join(max(0.0, until - time.monotonic())) for item in waiting]
+        self._workers, self._events = [], None
         if self._open and all(ended):
             try:
                 nvml.shutdown()
