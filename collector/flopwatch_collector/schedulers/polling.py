@@ -114,9 +114,7 @@ class Poll:
             read_seconds=now,
             problem=reading.problems[0] if reading.problems else None,
             running_jobs=sum(job.state == "running" and bool(job.allocations) for job in reading.jobs),
-            pending_gpus=sum(
-                job.requested_gpus * job.waiting_jobs for job in reading.jobs if job.state == "pending"
-            ),
+            pending_gpus=sum(each.pending_gpus for each in snapshots(reading.jobs, (), now)),
         )
 
     def _tell(self, reading: Reading) -> None:
