@@ -29,12 +29,18 @@ def overridden(costs: CostSettings, overrides: Mapping[str, float]) -> CostSetti
     Raises:
         SettingError: an input is not known, or its value is not allowed.
     """
+    tables: dict[tuple[str, str], dict[str, float]] = {}
     for name, value in overrides.items():
-        costs = _changed(costs, name, value)
+        group, table, field = _known(costs, name, value)
+        tables.setdefault((group, table), {})[field] = value
+    # A table at a time: some inputs are allowed only together with others.
+    for (group, table), changes in sorted(tables.items()):
+        costs = _changed(costs, group, table, changes)
     return costs
 
 
-def _changed(costs: CostSettings, name: str, value: float) -> CostSettings:
+def _known(costs: CostSettings, name: str, value: float) -> tuple[str, str, str]:
+    """(group, table, field) of an input; the group is empty where it is meant for all."""
     head, _, field = name.rpartition(".")
     group, _, table = head.rpartition(".")
     if table not in TABLES or field not in adjustable(table):
@@ -43,23 +49,28 @@ def _changed(costs: CostSettings, name: str, value: float) -> CostSettings:
     if group and group not in [each.name for each in costs.group]:
         names = ", ".join(each.name for each in costs.group) or "none"
         raise SettingError(name, value, f"a group of the settings ({names})")
+    return group, table, field
+
+
+def _changed(costs: CostSettings, group: str, table: str, changes: Mapping[str, float]) -> CostSettings:
     groups = tuple(
-        _replaced(each, table, field, value) if group in ("", each.name) else each for each in costs.group
+        _replaced(each, table, changes) if group in ("", each.name) else each for each in costs.group
     )
     costs = dataclasses.replace(costs, group=groups)
-    return costs if group else _replaced(costs, table, field, value)
+    return costs if group else _replaced(costs, table, changes)
 
 
-def _replaced(holder: Any, table: str, field: str, value: float) -> Any:
-    """The holder with one number of a table changed; an efficiency may begin with it, costs may not."""
+def _replaced(holder: Any, table: str, changes: Mapping[str, float]) -> Any:
+    """The holder with numbers of a table changed; an efficiency may begin with them, costs may not."""
     part = getattr(holder, table)
     if part is None and table == "efficiency":
         part = EfficiencySettings()
     if part is None:
         return holder
-    if table == "own" and getattr(part, field) is None and field.startswith(("capex", "fixed", "rent")):
-        raise SettingError(f"{table}.{field}", value, "an input that the cost file gives")
-    return dataclasses.replace(holder, **{table: dataclasses.replace(part, **{field: value})})
+    for field, value in changes.items():
+        if table == "own" and getattr(part, field) is None and field.startswith(("capex", "fixed", "rent")):
+            raise SettingError(f"{table}.{field}", value, "an input that the cost file gives")
+    return dataclasses.replace(holder, **{table: dataclasses.replace(part, **changes)})
 
 
 def inputs_of(

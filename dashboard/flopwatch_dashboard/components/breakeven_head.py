@@ -35,7 +35,7 @@ def verdict(economy: Economy, group: GroupEconomy | None, view: View) -> list[Co
     csv = html.A(
         [parts.icon("down"), html.Span(view.t("frame.csv"))],
         href=cost_file.address(cost_file.table(economy), "text/csv"),
-        download="breakeven.csv",
+        download=cost_file.name("breakeven.csv", economy),
         className="more",
         title=view.t("econ.csv_hint"),
     )

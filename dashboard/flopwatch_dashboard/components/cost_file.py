@@ -10,16 +10,28 @@ from flopwatch.answers.economy import CostInput, Economy, GroupEconomy
 from flopwatch_dashboard.view import View
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+SIMULATED = "SIMULATED"
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def toml(economy: Economy, view: View) -> str:
     """``[costs]`` with everything that is given, changed inputs included; measured and default values are left out."""
-    lines = ["[costs]", f"currency = {_text(economy.currency)}"]
+    lines = [*_marks(economy, view), "[costs]", f"currency = {_text(economy.currency)}"]
     names = {name for name, _, _ in map(_split, economy.inputs)}
     for group in sorted(names):
         lines += _table(group, economy, view)
     return "\n".join(lines) + "\n"
+
+
+def name(kind: str, economy: Economy) -> str:
+    """The name of a file: that of a simulated cluster says so."""
+    return f"{'simulated-' if economy.status.simulated else ''}{kind}"
+
+
+def _marks(economy: Economy, view: View) -> list[str]:
+    """What is not real about the costs, as comments."""
+    marks = [f"# {view.t('frame.simulated')}"] if economy.status.simulated else []
+    return [*marks, *([f"# {view.t('note.example')}"] if economy.status.price_is_example else [])]
 
 
 def example() -> str:
@@ -76,12 +88,15 @@ def table(economy: Economy) -> str:
     """Everything that the page shows, one figure a row: group, part, name, value, unit, source."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(("group", "part", "name", "at", "value", "note"))
+    mark = SIMULATED if economy.status.simulated else ""
+    writer.writerow(("simulated", "group", "part", "name", "at", "value", "note"))
     for entry in economy.inputs:
         group, part, name = _split(entry)
-        writer.writerow(_safe((group, "input", f"{part}.{name}", "", _plain(entry.value), entry.source)))
+        writer.writerow(
+            _safe((mark, group, "input", f"{part}.{name}", "", _plain(entry.value), entry.source))
+        )
     for each in economy.groups:
-        writer.writerows(_safe((each.name, *row)) for row in _rows(each, economy.currency))
+        writer.writerows(_safe((mark, each.name, *row)) for row in _rows(each, economy.currency))
     return out.getvalue()
 
 

@@ -42,7 +42,7 @@ def save(answered: Answered, view: View) -> Component:
     link = html.A(
         [parts.icon("down"), html.Span(view.t("econ.download_toml"))],
         href=cost_file.address(text, "application/toml"),
-        download="costs.toml",
+        download=cost_file.name("costs.toml", answered.shown),
         className="more",
     )
     content = [html.P(view.t("econ.save_text"), className="f-hint"), html.Pre(html.Code(text)), link]
