@@ -34,6 +34,7 @@ from flopwatch_collector.prometheus.bridge import Bridge, BridgeSources, bridges
 from flopwatch_collector.prometheus.exposition import FleetReadout, RemoteWriteReadout
 from flopwatch_collector.readiness import Readiness
 from flopwatch_collector.reports.service import Reports
+from flopwatch_collector.reports.wiring import mailing_of
 from flopwatch_collector.schedulers import assembling
 from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
@@ -44,6 +45,8 @@ from flopwatch_collector.store.work import Work
 from flopwatch_collector.views.query import CollectorQuery
 
 STEPS_WARM_SECONDS = 3_600.0
+JOB_REPORTS_SECONDS = 120.0
+MAILING_SECONDS = 60.0
 
 
 @dataclass(kw_only=True)
@@ -208,7 +211,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         clock=kept.clock,
     )
     reports = Reports(query, kept.duty_control, clock=kept.clock)
-    periodic = _clockwork(settings, kept, (accounting, query, engine), _learning(kept, directory))
+    periodic = _clockwork(settings, kept, (accounting, query, engine), reports, directory)
     readiness = Readiness(kept.store, accounting, kept.clock)
     written = _on_written(metrics, accounting, readiness)
     ingest = Ingest(directory, kept.control, kept.store, clock=kept.clock, written=written)
@@ -277,19 +280,25 @@ def _clockwork(
     settings: Settings,
     kept: _Kept,
     work: tuple[Accounting, CollectorQuery, AlertEngine],
-    learn: Callable[[], None] | None,
+    reports: Reports,
+    directory: Directory,
 ) -> Periodic:
     accounting, query, engine = work
+    mailing = mailing_of(settings, reports, kept.duty_control, kept.duty, lambda: directory.simulated)
     return Periodic(
         accounting=accounting,
         engine=engine,
-        facts=query.facts,
+        facts=reports.facts,
         refresh=query.refresh,
         store=kept.store,
         settings=settings,
         clock=kept.clock,
         duty=kept.duty,
-        learn=learn,
+        learn=_learning(kept, directory),
+        more={
+            "job_reports": (lambda _: reports.jobs.keep_finished(), JOB_REPORTS_SECONDS),
+            "mailing": (mailing.send_due, MAILING_SECONDS),
+        },
     )
 
 

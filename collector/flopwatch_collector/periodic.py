@@ -4,8 +4,9 @@ import datetime
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED, JobExecutionEvent
@@ -102,6 +103,8 @@ class Periodic:
     accounting_seconds: float = ACCOUNTING_SECONDS
     duty: Duty = field(default_factory=SoleDuty)
     """Of several collectors one accounts, alerts and drops old data; the others follow it."""
+    more: Mapping[str, tuple[Callable[[float], object], float]] = field(default_factory=dict)
+    """Further work of the collector on duty by name, given the time, and every how many seconds."""
     learn: Callable[[], None] | None = None
     """Takes over what other collectors know of the fleet."""
     _working: bool = field(default=False, repr=False)
@@ -109,7 +112,7 @@ class Periodic:
 
     def __post_init__(self) -> None:
         shared = (DUTY, FLEET) if self.duty.renew_seconds is not None else ()
-        self._counts = {name: _Count() for name in (*JOB_NAMES, *shared)}
+        self._counts = {name: _Count() for name in (*JOB_NAMES, *shared, *self.more)}
         # Its own messages at INFO say that each job ran, every few seconds.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
@@ -135,6 +138,8 @@ class Periodic:
         self._add("pages", self._refresh, min(PAGES_SECONDS, self.accounting_seconds), None)
         self._add("alerts", self._evaluate, self.settings.alerts.evaluate_seconds, at_once)
         self._add("retention", self._retain, RETENTION_SECONDS, None)
+        for name, (work, seconds) in self.more.items():
+            self._add(name, partial(self._do, work), seconds, None)
         self._scheduler.start()
 
     def stop(self) -> None:
@@ -203,6 +208,10 @@ class Periodic:
             self.engine.evaluate(self.facts(self.clock()))
         else:
             self.engine.reload()
+
+    def _do(self, work: Callable[[float], object]) -> None:
+        if self._on_duty():
+            work(self.clock())
 
     def _retain(self) -> None:
         if not self._on_duty():

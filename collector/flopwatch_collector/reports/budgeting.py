@@ -18,13 +18,34 @@ from flopwatch_collector.economics.budgets import DeclaredJob, Spending
 from flopwatch_collector.model import Columns, JobRecord
 from flopwatch_collector.reports.chargeback import is_platform_loss
 from flopwatch_collector.reports.making import ReportMaker
+from flopwatch_collector.watched import BudgetHealth
+
+FRESH_SECONDS = 300.0
+"""Alerts look at budgets that were read this lately."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True)
 class BudgetBook:
     """Reads what was used."""
 
     maker: ReportMaker
+    _newest: tuple[float, tuple[BudgetStanding, ...]] = (-math.inf, ())
+
+    def health(self, now: float) -> tuple[BudgetHealth, ...]:
+        """Budgets as alert rules look at them, read every few minutes."""
+        read, standings = self._newest
+        if not 0.0 <= now - read < FRESH_SECONDS:
+            standings = self.standings(now)
+            self._newest = (now, standings)
+        return tuple(
+            BudgetHealth(
+                name=each.name,
+                state=each.state,
+                used_ratio=each.used_ratio,
+                forecast_ratio=each.forecast_ratio,
+            )
+            for each in standings
+        )
 
     def answer(self) -> Budgets:
         """All budgets and overruns, now."""

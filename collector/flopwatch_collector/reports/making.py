@@ -61,11 +61,11 @@ class ReportMaker:
         """The report."""
         rows = self.rows(asked)
         now = self.status().now_seconds
-        moment = self._moment(asked)
+        moment = self.moment(asked)
         past = self._days(asked, VERDICT_DAYS)
         goodput, covered = self._goodput(asked, rows, now)
         rolled = self.sources.accounting.job_rollups(
-            asked.start_seconds, asked.end_seconds, hourly=self._hourly(asked)
+            asked.start_seconds, asked.end_seconds, hourly=self.hourly(asked)
         )
         rolled = take(rolled, np.isin(rolled["job"], np.unique(rows["job"])))
         since = self.sources.accounting.provisional_from_seconds
@@ -82,7 +82,7 @@ class ReportMaker:
             ledger=to_answer(rows, self.sources.rates(), asked.start_seconds, asked.end_seconds, provisional),
             days=self._shown_days(asked),
             lines=self.lines(asked, rows),
-            jobs=self._jobs(moment, rows, rolled),
+            jobs=self.wasteful(moment, rows, rolled),
             goodput=goodput,
             goodput_coverage_ratio=covered,
             fleet_mfu_ratio=rollup.fleet_ratio(rolled),
@@ -111,7 +111,8 @@ class ReportMaker:
         """Where days begin."""
         return ZoneInfo(self.sources.settings.collector.time_zone)
 
-    def _moment(self, asked: Question) -> Moment:
+    def moment(self, asked: Question) -> Moment:
+        """The fleet as of the period's end."""
         seconds = asked.end_seconds - asked.start_seconds
         return Moment(
             state=self.sources.fleet.state(),
@@ -119,7 +120,8 @@ class ReportMaker:
             asked=Range(seconds=seconds, cluster=asked.cluster),
         )
 
-    def _hourly(self, asked: Question) -> bool:
+    def hourly(self, asked: Question) -> bool:
+        """Whether the period is long enough to read rollups by the hour."""
         return asked.end_seconds - asked.start_seconds > HOURLY_SECONDS
 
     def _days(self, asked: Question, count: int) -> tuple[Day, ...]:
@@ -131,7 +133,7 @@ class ReportMaker:
         last = calendar.day_of(asked.end_seconds - MOMENT_SECONDS, self.zone)
         return self._days(asked, (last - first).days + 1)
 
-    def _jobs(self, moment: Moment, rows: Columns, rolled: Columns) -> tuple[ReportJob, ...]:
+    def wasteful(self, moment: Moment, rows: Columns, rolled: Columns) -> tuple[ReportJob, ...]:
         """The jobs that wasted most, most first."""
         wasted = waste_by_job(rows)
         known = [number for number in wasted if number in moment.state.jobs and wasted[number] > 0]

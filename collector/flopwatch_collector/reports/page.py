@@ -19,7 +19,7 @@ def html_of(report: Report, language: Language) -> bytes:
         sections.tiles(report, words),
         sections.days(report, words),
         sections.where(report, words),
-        sections.jobs(report, words),
+        sections.jobs(report.jobs, words),
         sections.goodput(report.goodput, report.goodput_coverage_ratio, words),
         sections.gains(report.goodput, words),
         sections.chargeback(report, words),

@@ -197,17 +197,17 @@ def _step(amount: ClassAmount, total: int, words: Words) -> charts.Step:
     return charts.Step(name=amount.name, label=label, amount=amount.gpu_milliseconds, text=text, title=title)
 
 
-def jobs(report: Report, words: Words) -> str:
+def jobs(found: Sequence[ReportJob], words: Words) -> str:
     """The jobs that wasted most, with their likely cause."""
-    if not report.jobs:
+    if not found:
         return card(words("jobs"), f"<p>{words.html('jobs_none')}</p>", place="all")
     heads = [
         (words("col.job"), False), (words("col.user"), False), (words("col.team"), False), (words("col.gpus"), True),
         (words("col.mfu"), True), (words("col.basis"), False), (words("col.wall"), True), (words("col.waste"), True),
         (words("col.share"), False), (words("col.money"), True), (words("col.cause"), False),
     ]  # fmt: skip
-    most = max(job.waste_gpu_milliseconds for job in report.jobs)
-    rows = [("", _job(job, most, words)) for job in report.jobs]
+    most = max(job.waste_gpu_milliseconds for job in found)
+    rows = [("", _job(job, most, words)) for job in found]
     return card(words("jobs"), table(heads, rows), place="all long")
 
 

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
 from flopwatch.answers.report import JobReport, Report
+from flopwatch_collector.facts import Facts
 from flopwatch_collector.reports import focus, tables
 from flopwatch_collector.reports.budgeting import BudgetBook
 from flopwatch_collector.reports.charges import charges
@@ -51,6 +52,7 @@ class Reports:
         self.jobs = JobReports(maker=self.maker, control=control, clock=clock)
         self.budgets = BudgetBook(maker=self.maker)
         self.clock = clock
+        self._facts = query.facts
 
     def report(self, asked: Question) -> Report:
         """The report as a value."""
@@ -85,6 +87,10 @@ class Reports:
     def job_html(self, report: JobReport, language: Language) -> bytes:
         """The report of a job as HTML."""
         return job_html_of(report, language, self.maker.sources.settings.collector.time_zone)
+
+    def facts(self, now: float) -> Facts:
+        """What the alert rules look at, with budgets."""
+        return replace(self._facts(now), budgets=self.budgets.health(now))
 
     def _name(self, asked: Question, format_: Format) -> str:
         day = tables.utc(asked.start_seconds)[:10]
