@@ -309,11 +309,17 @@ def _route(entry: dict[str, Any], notify: tuple[NotifySettings, ...]) -> RouteSe
     if "go_on" in entry:
         raise SettingError("route.go_on", entry["go_on"], "continue = true")
     if "continue" in entry:
+        if not isinstance(entry["continue"], bool):
+            raise SettingError("route.continue", entry["continue"], "true or false")
         entry["go_on"] = entry.pop("continue")
     for key in ("cluster", "team", "severity", "rule"):
         if isinstance(entry.get(key), str):
             entry[key] = [entry[key]]
-    route = section(RouteSettings, "route", {"route": entry}, {})
+    return _with_known_words(section(RouteSettings, "route", {"route": entry}, {}), notify)
+
+
+def _with_known_words(route: RouteSettings, notify: tuple[NotifySettings, ...]) -> RouteSettings:
+    """The route, when every severity, rule and channel that it names exists."""
     names = tuple(channel.name for channel in notify)
     for key, given, known in (
         ("severity", route.severity, SEVERITIES),

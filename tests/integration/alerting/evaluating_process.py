@@ -1,11 +1,11 @@
 """A collector's alerting that dies by SIGKILL as soon as a message is durable, before anything is sent.
 
-Arguments: folder, receiver's address, begin of the story, whether to die.
+Arguments: folder, receiver's address, begin of the story; ``--after N`` dies after N evaluations instead.
 """
 
+import argparse
 import os
 import signal
-import sys
 from pathlib import Path
 
 from tests.integration.alerting.test_engine import STEP, job
@@ -26,15 +26,23 @@ class DyingNotifier(Notifier):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(folder: Path, url: str, begin: float) -> None:
-    control = SqliteControl(folder / "control.db")
-    notifier = DyingNotifier([Webhook(name="oncall", url=url)], control)
-    engine = AlertEngine(control, notifier, AlertSettings(mfu_low_for_seconds=120.0, group_wait_seconds=0.0))
+def main(options: argparse.Namespace) -> None:
+    control = SqliteControl(options.folder / "control.db")
+    notifier = DyingNotifier([Webhook(name="oncall", url=options.url)], control)
+    settings = AlertSettings(mfu_low_for_seconds=120.0, group_wait_seconds=options.group_wait)
+    engine = AlertEngine(control, notifier, settings)
     engine.start()
-    for number in range(100):
-        now = begin + number * STEP
+    for number in range(options.after):
+        now = options.begin + number * STEP
         engine.evaluate(Facts(now=now, jobs=(job(now, 0.31),), nodes=(), verdict=None, cluster="a"))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("url")
+    parser.add_argument("begin", type=float)
+    parser.add_argument("--after", type=int, default=100)
+    parser.add_argument("--group-wait", type=float, default=0.0)
+    main(parser.parse_args())
