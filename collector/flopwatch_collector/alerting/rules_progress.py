@@ -18,6 +18,7 @@ from flopwatch_collector.compute.detection.overdue import corroboration, standin
 from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts
 
+SUSPECT_LEAST_SECONDS, SUSPECT_MOST_SECONDS = 30.0, 120.0
 STORM_SECONDS = 1_800.0
 SAVES = 3
 CKPT_SHARE = 0.05
@@ -120,12 +121,17 @@ def hang_suspect(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
             labels=identity(job.row),
             condition=condition or "good",
             time_seconds=facts.now,
-            for_seconds=0.0,
+            for_seconds=_suspicion(job),
             keep_seconds=0.0,
             values={"job": job.row.name, "overdue_seconds": overdue},
             summary=f"{job.row.name}: no step for {(overdue or 0.0) / 60.0:.0f} min, longer than usual",
             gap_seconds=evaluation_gap(settings),
         )
+
+
+def _suspicion(job: JobFacts) -> float:
+    """How long a suspicion must hold: a run that goes on may not have reported yet."""
+    return min(SUSPECT_MOST_SECONDS, max(SUSPECT_LEAST_SECONDS, 1.5 * (job.report_gap_seconds or 0.0)))
 
 
 def restart_storm(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:

@@ -13,6 +13,8 @@ EARLY_GAPS: Final = 2.0
 PAUSE_FACTOR: Final = 1.5
 """A silence is not judged early before it is so much longer than pauses the run had before."""
 EARLY_SIGNALS: Final = 2
+MOVING_RATIO: Final = 0.02
+"""Traffic beyond this is somebody's work: a checkpoint that is written, data that is fetched."""
 Corroboration = Literal["tensor_off", "power_low", "nic_silent", "ledger"]
 Standing = Literal["progressing", "suspect", "hang", "unknown"]
 
@@ -32,6 +34,8 @@ class Silence:
     """Power over the run's usual."""
     nic_ratio: float | None = None
     """Network throughput over the run's usual; None for a run on one node."""
+    disk_writing: bool | None = None
+    """Its hosts write to their disks as they do for a checkpoint."""
     in_phase: bool = False
     """A checkpoint, an evaluation or the start-up is open."""
     source_alive: bool = True
@@ -61,6 +65,11 @@ def missing_signals(silence: Silence) -> tuple[str, ...]:
     return tuple(name for name, value in pairs if value is None)
 
 
+def moves_data(silence: Silence) -> bool:
+    """Whether its network or disks are at work: a hang moves nothing."""
+    return (silence.nic_ratio or 0.0) > MOVING_RATIO or silence.disk_writing is True
+
+
 def early_seconds(silence: Silence) -> float:
     """When two signals decide: after two usual gaps, 90 s, and clearly longer than earlier pauses."""
     return max(
@@ -78,7 +87,7 @@ def standing(silence: Silence) -> Standing:
         return "unknown"
     if silence.in_phase:
         return "progressing"
-    signals = corroboration(silence)
+    signals = () if moves_data(silence) else corroboration(silence)
     if silence.gap_seconds is not None and len(signals) >= EARLY_SIGNALS:
         threshold = min(early_seconds(silence), _threshold(silence))
         return "hang" if silence.overdue_seconds > threshold else "progressing"

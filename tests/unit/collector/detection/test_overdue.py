@@ -46,3 +46,9 @@ def test_pauses_the_run_had_before_are_waited_for() -> None:
 
     assert standing(replace(pausing, overdue_seconds=290.0)) == "progressing"
     assert standing(replace(pausing, overdue_seconds=301.0)) == "hang"
+
+
+def test_a_run_that_writes_is_not_called_hung() -> None:
+    assert standing(replace(HUNG, nic_ratio=0.3)) == "suspect"
+    assert standing(replace(HUNG, disk_writing=True)) == "suspect"
+    assert standing(replace(HUNG, nic_ratio=0.001)) == "hang"

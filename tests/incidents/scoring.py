@@ -1,0 +1,72 @@
+"""Precision, recall and detection time over labelled incidents."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import median
+
+from tests.incidents.playing import Fired
+from tests.incidents.world import Incident
+
+
+@dataclass(kw_only=True)
+class Score:
+    """Of one rule."""
+
+    found: int = 0
+    missed: int = 0
+    false: int = 0
+    delays: list[float] = field(default_factory=list)
+
+    @property
+    def precision(self) -> float:
+        """Right among those said; 1 where nothing was said."""
+        said = self.found + self.false
+        return self.found / said if said else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Found among those that were there; 1 where none was."""
+        there = self.found + self.missed
+        return self.found / there if there else 1.0
+
+    @property
+    def delay_seconds(self) -> float | None:
+        """Median time from the onset."""
+        return median(self.delays) if self.delays else None
+
+
+def scores(results: Iterable[tuple[Incident, tuple[Fired, ...]]]) -> dict[str, Score]:
+    """By rule; alerts that are true although they are not asked for count for nothing."""
+    found: dict[str, Score] = {}
+    for incident, fired in results:
+        right = {one.rule: one for one in reversed(fired) if one.seconds >= incident.onset_seconds}
+        for rule in incident.expected:
+            score = found.setdefault(rule, Score())
+            if rule in right:
+                score.found += 1
+                score.delays.append(right[rule].seconds - incident.onset_seconds)
+            else:
+                score.missed += 1
+        for rule in {one.rule for one in fired} - incident.expected - incident.allowed:
+            found.setdefault(rule, Score()).false += 1
+    return found
+
+
+def false_criticals(results: Iterable[tuple[Incident, tuple[Fired, ...]]]) -> list[tuple[str, str]]:
+    """(incident, rule) of every critical alert that was wrong."""
+    return [
+        (incident.name, one.rule)
+        for incident, fired in results
+        for one in fired
+        if one.severity == "critical" and one.rule not in incident.expected | incident.allowed
+    ]
+
+
+def table(found: dict[str, Score]) -> str:
+    """Rows for people."""
+    rows = ["rule                 incidents  precision  recall  median detection"]
+    for rule, score in sorted(found.items()):
+        delay = "-" if score.delay_seconds is None else f"{score.delay_seconds:6.0f} s"
+        there = score.found + score.missed
+        rows.append(f"{rule:20} {there:9} {score.precision:10.2f} {score.recall:7.2f}  {delay}")
+    return "\n".join(rows)
