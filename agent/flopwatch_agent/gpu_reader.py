@@ -110,7 +110,9 @@ class GpuReader:
         values.update(self._activity(elapsed))
         if not 0.0 <= now - self._details_at < DETAIL_SECONDS:
             self._details_at = now
-            self.details = {**self._detailed(), **self._cycles}
+            self.details = self._detailed()
+        if self._cycles:
+            self.details = {**self.details, **self._cycles}
         if "module_power_watts" in self.details:
             # On a Grace superchip the one energy counter is the module's: GPU, CPU and memory together.
             module_joules = values.pop("energy_joules", None)

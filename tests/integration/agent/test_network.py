@@ -115,3 +115,40 @@ def test_nvidia_controllers_are_found_on_the_bus_also_when_nvml_lost_them(tmp_pa
         write(tmp_path, f"bus/pci/devices/{address}/class", kind)
 
     assert nvidia_controllers(KernelTree(tmp_path)) == ("0000:1b:00.0", "0000:1c:00.0")
+
+
+def test_slingshot_counts_all_octets_and_its_network_device_is_not_counted_again(tmp_path: Path) -> None:
+    telemetry = "class/cxi/cxi0/device/telemetry"
+    write(tmp_path, f"{telemetry}/hni_sts_tx_ok_octets", "123456789@1700000000.5")
+    write(tmp_path, f"{telemetry}/hni_sts_rx_ok_octets", "987@1700000000.5")
+    write(tmp_path, f"{telemetry}/hni_pcs_uncorrected_cw", "3@1700000000.5")
+    write(tmp_path, "class/cxi/cxi0/device/net/hsn0/statistics/tx_bytes", "5")
+    write(tmp_path, "class/net/hsn0/statistics/tx_bytes", "5")
+    write(tmp_path, "class/net/hsn0/device/vendor", "0x17db")
+    write(tmp_path, "class/net/hsn0/operstate", "up")
+    write(tmp_path, "class/net/hsn0/speed", "200000")
+
+    assert ports(tmp_path) == {
+        "cxi0": PortSample(
+            time_seconds=1000.0, port="cxi0", role="rdma", transmit_bytes=123456789, receive_bytes=987, errors=3,
+            link_up=True, link_rate_bits_per_second=200e9,
+        )
+    }  # fmt: skip
+
+
+def test_representors_and_bonds_carry_others_bytes_and_functions_their_own(tmp_path: Path) -> None:
+    for name, phys in (
+        ("p0", "p0"),
+        ("p0vf3", "pf0vf3"),
+        ("p0sf8", "pf0sf8"),
+        ("far", "c1pf0vf2"),
+        ("vf3", ""),
+    ):
+        write(tmp_path, f"class/net/{name}/statistics/tx_bytes", "10")
+        write(tmp_path, f"class/net/{name}/device/vendor", "0x15b3")
+        write(tmp_path, f"class/net/{name}/phys_port_name", phys)
+    write(tmp_path, "class/net/bond0/statistics/tx_bytes", "10")
+    write(tmp_path, "class/net/bond0/bonding/slaves", "p0")
+    write(tmp_path, "class/net/bonding_masters", "bond0")
+
+    assert set(ports(tmp_path)) == {"p0", "vf3"}
