@@ -19,6 +19,7 @@ OPTIONS = {
     "model": "model", "name": "name", "kind": "kind", "target": "mfu_target_ratio", "parameters": "parameter_count",
     "gpus": "world_size", "global_batch": "global_batch_size", "seq_len": "sequence_length",
     "tokens_per_step": "tokens_per_step", "dtype": "dtype",
+    "gpu_hours": "declared_gpu_hours",
 }  # fmt: skip
 """Option, and the fact of the API that it sets."""
 SHOWN_CHARACTERS = 60
@@ -84,6 +85,7 @@ def _add_facts(add: Any) -> None:
     add("--global-batch", type=_count, metavar="N", help="sequences of one optimizer step over all ranks")
     add("--seq-len", type=_count, metavar="N", help="tokens of one sequence")
     add("--tokens-per-step", type=_count, metavar="N", help="tokens of one optimizer step over all ranks")
+    add("--gpu-hours", type=_count, metavar="N", help="GPU-hours that the job may take; more is told")
     add("--dtype", help=f"number format of the matmuls: {', '.join(DTYPES)}")
 
 

@@ -154,6 +154,8 @@ class JobRecord:
     exit_reason: str | None = None
     last_seen_seconds: float = 0.0
     target_ratio: float | None = None
+    declared_gpu_hours: float | None = None
+    """What the job was declared to take."""
     owner_contact: str | None = None
     parts: tuple[JobPart, ...] = ()
     runs: tuple[RunFacts, ...] = ()

@@ -26,7 +26,7 @@ RETRY_SECONDS = 10.0
 Count = Annotated[int, Field(ge=1, le=1 << 50)]
 FactName = Literal[
     "model", "name", "kind", "mfu_target_ratio", "parameter_count", "world_size", "global_batch_size",
-    "sequence_length", "tokens_per_step", "dtype",
+    "sequence_length", "tokens_per_step", "dtype", "declared_gpu_hours",
 ]  # fmt: skip
 From = Literal["declared", "sdk", "log", "file", "scheduler"]
 
@@ -71,6 +71,8 @@ class DeclaredBody(BaseModel):
     sequence_length: Count | None = None
     tokens_per_step: Count | None = None
     dtype: str | None = None
+    declared_gpu_hours: Annotated[float, Field(gt=0.0, le=1e12)] | None = None
+    """What the job may take; beyond 1.2 times of it is told."""
 
 
 class FoundFact(BaseModel):
@@ -291,6 +293,7 @@ def found_of(job: JobRecord, name: FactName) -> list[FoundFact]:
         "name": job.name,
         "kind": job.kind,
         "mfu_target_ratio": job.target_ratio,
+        "declared_gpu_hours": job.declared_gpu_hours,
         "world_size": job.world_size,
     }.get(name)
     if own not in (None, "unknown"):

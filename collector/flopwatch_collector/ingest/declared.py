@@ -13,7 +13,9 @@ from flopwatch_collector.model import DeclaredFact, JobRecord
 
 KIND = "declared"
 MODEL = "model"
-OF_THE_JOB = {"name": "name", "kind": "kind", "mfu_target_ratio": "target_ratio"}
+OF_THE_JOB = {
+    "name": "name", "kind": "kind", "mfu_target_ratio": "target_ratio", "declared_gpu_hours": "declared_gpu_hours",
+}  # fmt: skip
 """Facts of the job as a whole, and the field of its record that each sets."""
 OF_THE_RUN = (
     "parameter_count", "world_size", "global_batch_size", "sequence_length", "tokens_per_step", "dtype",

@@ -104,7 +104,7 @@ class BudgetBook:
     def overruns(self, now: float) -> tuple[Overrun, ...]:
         """Jobs that used more than they were declared to."""
         sources = self.maker.sources
-        declared = [job for job in sources.fleet.state().jobs.values() if declared_gpu_hours(job) is not None]
+        declared = [job for job in sources.fleet.state().jobs.values() if job.declared_gpu_hours is not None]
         first = min((job.start_seconds or now for job in declared), default=math.inf)
         if first >= now:
             return ()
@@ -118,12 +118,6 @@ def _fits(budget: BudgetSettings, job: JobRecord, who: str) -> bool:
     return who == (job.user if budget.scope == "user" else job.account)
 
 
-def declared_gpu_hours(job: JobRecord) -> float | None:
-    """GPU-hours that were declared for a job; None where none were."""
-    value = getattr(job, "declared_gpu_hours", None)
-    return None if value is None else float(value)
-
-
 def _declared(jobs: Iterable[JobRecord], rows: Columns) -> Iterable[DeclaredJob]:
     for job in jobs:
         used = int(rows["gpu_milliseconds"][rows["job"] == job.number].sum()) / HOUR_MILLISECONDS
@@ -132,6 +126,6 @@ def _declared(jobs: Iterable[JobRecord], rows: Columns) -> Iterable[DeclaredJob]
             name=job.name,
             user=job.user,
             account=job.account,
-            declared_gpu_hours=declared_gpu_hours(job),
+            declared_gpu_hours=job.declared_gpu_hours,
             used_gpu_hours=used,
         )
