@@ -29,6 +29,8 @@ class BarSampler:
         last, self._last = self._last, bar
         if last is not None and (bar.n < last.n or bar.total != last.total):
             self._new_bar(last, bar)
+        if last is not None and bar.step is not None and bar.step == last.step and bar.n > last.n:
+            return None  # the bar has moved and its description not yet: another drawing follows
         row = self._row
         passed = bar.elapsed_seconds - (row.elapsed_seconds if row else 0.0)
         due = bar.n > 0 and bar.n % sampling_interval(bar.total) == 0

@@ -13,12 +13,14 @@ _TRAINING = re.compile(
     r"|\d+\|\d+\|Loss: )"
 )
 _PLAIN = re.compile(r"[^A-Za-z]*$")
+_MICRO = "Train step of epoch"
+"""OpenRLHF's description: one update a micro batch, whatever the accumulation is."""
 _EVALUATION = re.compile(r"[Ee]val|[Vv]alid|[Tt]est")
 _EPOCH = re.compile(r"[Ee]poch:? (\d+)")
 _NUMBERED = re.compile(rf"\b(\d+)\|(\d+)\|Loss: ({NUMBER})")
 """torchtune's description: epoch, step over all epochs, loss."""
 _GLOBAL_STEP = re.compile(r"\bglobal_step=(\d+)(?:\.0*)?[,\]]")
-_LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_)?loss[=:] ?({NUMBER})")
+_LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_|step_)?loss[=:] ?({NUMBER})")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,13 +31,15 @@ class Bar:
     total: int
     elapsed_seconds: float
     training: bool
-    """Its description says that it counts training steps."""
+    """Its description says that it counts training steps; or it has none and shows a loss."""
     plain: bool = False
     """It has no description at all, as those of the HF Trainer."""
     epoch: int | None = None
     loss: float | None = None
     step: int | None = None
     """The step over all epochs, where the description tells it."""
+    micro: bool = False
+    """It counts micro batches, not optimizer steps."""
 
 
 def read_bars(text: str) -> list[Bar]:
@@ -52,8 +56,8 @@ def read_bars(text: str) -> list[Bar]:
 
 
 def counts_training(text: str) -> bool:
-    """Whether the text begins as a training bar does; cheaper than reading it."""
-    return _TRAINING.match(text) is not None
+    """Whether the text looks like a training bar; cheaper than reading it."""
+    return _TRAINING.match(text) is not None or ("loss=" in text and "/" in text)
 
 
 def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
@@ -61,12 +65,15 @@ def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
     numbered = _NUMBERED.search(description)
     loss = _LOSS.search(description) or _LOSS.search(found["postfix"])
     printed = numbered[3] if numbered else loss[1] or loss[2] if loss else None
+    plain = _PLAIN.match(description) is not None
+    training = _TRAINING.match(description) is not None or (plain and printed is not None)
     return Bar(
         n=int(found["n"]),
         total=int(found["total"]),
         elapsed_seconds=elapsed,
-        training=bool(_TRAINING.match(description)) and not _EVALUATION.search(description),
-        plain=_PLAIN.match(description) is not None,
+        training=training and not _EVALUATION.search(description),
+        plain=plain,
+        micro=_MICRO in description,
         epoch=int(epoch[1]) if epoch else None,
         loss=parse_number(printed) if printed else None,
         step=_step(numbered, _GLOBAL_STEP.search(found["postfix"] + "]")),

@@ -1,11 +1,11 @@
 """Readings to rows: sessions, duplicates, time, tokens, steadiness."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from flopwatch_agent.trainers.bars import Bar
 from flopwatch_agent.trainers.clocks import event_seconds
+from flopwatch_agent.trainers.companions import Companions
 from flopwatch_agent.trainers.crosscheck import DOUBT_RATIO, known_factors
 from flopwatch_agent.trainers.derive import global_batch_size
 from flopwatch_agent.trainers.estimate import (
@@ -60,7 +60,7 @@ class Engine:
         self._bar: Bar | None = None
         self._first_bar: Bar | None = None
         self._undrawn: Reading | None = None
-        self._companion: dict[str, float] = {}
+        self._companions = Companions()
         self._main_expected = False
         self._unreported = _MOST_BESIDE_REPORTS
 
@@ -84,9 +84,9 @@ class Engine:
             elif self._launch.first_bar is None or self._launch.first_bar.total != bar.total:
                 self._launch.first_bar = bar
 
-    def companion(self, values: Mapping[str, float]) -> None:
-        """Half of a row that another line completes."""
-        self._companion = {name: value for name, value in values.items() if name != "seconds"}
+    def companion(self, values: Mapping[str, float], *, family: str) -> None:
+        """Part of a row that another line completes."""
+        self._companions.add(values, family)
 
     def expect_main(self) -> None:
         """A header told that a family with better lines is coming."""
@@ -132,13 +132,10 @@ class Engine:
         if self._undrawn is not None and values == self._undrawn.values:
             return
         self._number_by(None)
-        merged = numbered({**self._companion, **values})
-        merged = {name: value for name, value in merged.items() if name == "loss" or math.isfinite(value)}
+        completed, family = self._companions.complete(values, family)
+        merged = numbered(completed)
         if merged.get("step", 0.0) < 0:
             return
-        if self._companion:
-            family = "Megatron-Bridge"
-        self._companion = {}
         if "step" not in merged and self._repeats(merged, origin):
             return
         bar = self._bar if "bar" in grammar.order else None
@@ -363,6 +360,7 @@ class Engine:
         launch.note_bar(reading.bar)
         launch.rank = reading.rank if launch.rank is None else launch.rank
         launch.rows += 1
+        launch.rated = launch.rated or reading.get("samples_per_second") is not None
         launch.seen.append(reading.step)
         launch.latest.append(reading)
         total = reading.get("total_tokens")

@@ -16,6 +16,9 @@ from flopwatch_agent.trainers.reading import Launch, Reading
 
 _SHORTEST_ARRIVAL_SECONDS = 0.5
 
+_ROWS_WITHOUT_TIMER = 3
+"""DeepSpeed's timer leaves out the first steps of a launch, no more rows than these."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
@@ -196,6 +199,14 @@ def _timestamps(context: Context) -> float | None:
     return between / context.advanced if between is not None else None
 
 
+def _timestamps_only(context: Context) -> float | None:
+    """By the time stamps, where rows without a timer's figure have shown that none will come."""
+    launch, rate = context.launch, context.reading.get("samples_per_second")
+    if rate is not None or launch.rated or launch.rows < _ROWS_WITHOUT_TIMER:
+        return None
+    return _timestamps(context)
+
+
 def _bar(context: Context) -> float | None:
     """Since the clock last moved, not since the row before: else only the rows that a second ends at had a time."""
     bar, steps = context.reading.bar, bar_steps(context)
@@ -239,6 +250,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Context], float | None], StepBasis]] = {
     "samples": (_samples, "derived_samples"),
     "rate": (_rate, "derived_rate"),
     "timestamps": (_timestamps, "derived_timestamps"),
+    "timestamps_only": (_timestamps_only, "derived_timestamps"),
     "bar": (_bar, "derived_bar_elapsed"),
     "micro_sum": (_micro_sum, "sum_of_micro_steps"),
     "bar_counter": (_bar_counter, "derived_bar_elapsed"),

@@ -28,24 +28,24 @@ def _runs(source: str) -> list[list[str]]:
     """For each alternative the literals outside its groups."""
     alternatives: list[list[str]] = [[""]]
     depth = 0
-    for token in _TOKEN.findall(source):
+    for part in _TOKEN.findall(source):
         runs = alternatives[-1]
-        depth += token.startswith("(") - (token == ")")
-        if depth or token == ")":
+        depth += part.startswith("(") - (part == ")")
+        if depth or part == ")":
             runs.append("")
-        elif token == "|":
+        elif part == "|":
             alternatives.append([""])
-        elif token in _REPEATS or token.startswith("{"):
+        elif part in _REPEATS or part.startswith("{"):
             runs[-1] = runs[-1][:-1]
             runs.append("")
-        elif _is_literal(token):
-            runs[-1] += token[-1]
+        elif _is_literal(part):
+            runs[-1] += part[-1]
         else:
             runs.append("")
     return alternatives
 
 
-def _is_literal(token: str) -> bool:
-    if len(token) > 1:
-        return token[0] == "\\" and not token[1].isalnum()
-    return token not in ".^$"
+def _is_literal(part: str) -> bool:
+    if len(part) > 1:
+        return part[0] == "\\" and not part[1].isalnum()
+    return part not in ".^$"

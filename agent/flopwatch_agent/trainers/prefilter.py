@@ -44,6 +44,7 @@ SIGNS = (
     Anchor(b"throughput/"),
     Anchor(b"'param_norm': "),
     Anchor(b"- arguments -"),
+    _guarded(b"otal step time: ", rb"\d"),
 )
 """The first signs of a trainer: every family shows one of them with its first rows, or in its header."""
 
@@ -57,6 +58,8 @@ ROW_ANCHORS = (
     _guarded(b"[token=", rb"\d"),
     _guarded(b"[sample=", rb"\d"),
     Anchor(b"'perf/"),
+    _guarded(b"= Step ", rb"\d+/\d+ ="),
+    _guarded(b"= Epoch ", rb"\d+/\d+ ="),
 )
 """Beginnings of rows that have their sign further on."""
 

@@ -68,7 +68,7 @@ class LogReader:
         self._last_arrival = arrived_at_seconds
         if self._first is not None:
             self._first += data
-            if len(self._first) < _SNIFFED_BYTES:
+            if len(self._first) < _SNIFFED_BYTES and not _is_text(self._first):
                 return
             data, self._first = self._first, None
             self._begin(data)
@@ -181,6 +181,11 @@ class LogReader:
             del self._engine.session_facts[ended]
             self._runs.pop(ended, None)
         self._taken = (0, 0, len(self._engine.sessions))
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether the bytes hold a line, so that no binary format can begin with them."""
+    return b"\n" in data and b"\0" not in data and not data.startswith(b":W&B")
 
 
 def parse_whole(data: bytes, kind: str = "auto", *, user_format: UserFormat | None = None) -> Parsed:

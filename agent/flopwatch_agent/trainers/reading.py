@@ -74,6 +74,8 @@ class Launch:
     rank: int | None = None
     rows: int = 0
     timed_rows: int = 0
+    rated: bool = False
+    """A row had the figure of the trainer's own timer."""
     steady_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=33))
     seen: deque[int] = field(default_factory=lambda: deque(maxlen=256))
     pauses: set[str] = field(default_factory=set)

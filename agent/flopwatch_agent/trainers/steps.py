@@ -1,5 +1,6 @@
 """The number of a step, for trainers whose line does not print it."""
 
+import math
 from collections.abc import Mapping
 
 from flopwatch_agent.trainers.bars import Bar
@@ -9,8 +10,11 @@ from flopwatch_agent.trainers.reading import Launch
 
 
 def numbered(values: Mapping[str, float]) -> dict[str, float]:
-    """The quantities with the step that follows from an epoch's number, or from the steps before; times in seconds."""
-    found = dict(values)
+    """The finite quantities with the step that follows from an epoch's number, or from the steps before.
+
+    Times are in seconds; a loss may be nan or infinite.
+    """
+    found = {name: value for name, value in values.items() if name == "loss" or math.isfinite(value)}
     milliseconds = found.pop("elapsed_milliseconds", None)
     if milliseconds is not None:
         found["elapsed_seconds"] = milliseconds / 1_000
@@ -19,8 +23,8 @@ def numbered(values: Mapping[str, float]) -> dict[str, float]:
     each, inside, epoch = (found.get(name) for name in ("steps_in_epoch", "step_in_epoch", "epoch_number"))
     if "steps_before" in found:
         found["step"] = found["steps_before"] + 1
-    elif each is not None and inside is not None and epoch is not None:
-        found["step"] = (epoch - 1) * each + inside
+    elif each is not None and inside is not None:
+        found["step"] = ((epoch or 1) - 1) * each + inside
     return found
 
 

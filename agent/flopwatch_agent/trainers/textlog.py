@@ -1,6 +1,7 @@
 """Standard output and error of a trainer: blocks of lines to readings."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from flopwatch_agent.trainers.barrows import BAR_ONLY, BarSampler
 from flopwatch_agent.trainers.bars import Bar, counts_training, read_bars
@@ -29,12 +30,17 @@ from flopwatch_agent.trainers.promises import promises
 from flopwatch_agent.trainers.reading import Origin
 from flopwatch_agent.trainers.sdkline import take_sdk_line
 from flopwatch_agent.trainers.userformat import UserFormat
+from flopwatch_agent.trainers.wrapped import WrappedRows, continued
 
 _LONGEST_TEXT = 1 << 17
 """A longer record is no row of any trainer."""
 _MAX_LANES = 4_096
 _ZONE_STEP_SECONDS = 900.0
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
+_MICRO_BAR = (
+    "the progress bar counts micro batches, so that neither steps nor their time are known: use OpenRLHF's"
+    " --use_tensorboard or --use_wandb, or StepReporter"
+)
 _SDK_PREFIX = "flopwatch: {"
 
 
@@ -53,6 +59,7 @@ class TextLog:
         self._bars = BarSampler()
         self._echoes = Echoes()
         self._micro = MicroSteps()
+        self._wrapped = WrappedRows()
         self._json = JsonLines(engine)
         self._spoke_json = False
         self._arrived: float | None = None
@@ -82,14 +89,18 @@ class TextLog:
     def _search(self, block: bytes) -> int | None:
         """Where a trainer shows itself for the first time; the part before it is read again for headers."""
         if self._unframer.joining or has_split_lines(block):
-            candidates = ((begin, end) for begin, end, _ in self._lines_of_interest(block, SIGNS, 0))
+            candidates: Iterator[tuple[int, int]] = (
+                (begin, end) for begin, end, _ in self._lines_of_interest(block, SIGNS, 0)
+            )
         else:
             candidates = lines_at(block, positions(block, SIGNS))
         for start, end in candidates:
             line = block[start:end]
             if not (self._unframer.joining or line.startswith(b'{"log"') or promises(line)):
                 continue
-            if any(_proves(record.text) for record in self._unframer.unframe(line)):
+            below = b"" if self._unframer.joining else block[slice(*line_bounds(block, end + 1))]
+            rest = below.decode("utf-8", "replace")
+            if any(_proves(continued(record.text, rest)) for record in self._unframer.unframe(line)):
                 self._armed = True
                 self._unframer = Unframer()
                 for kept in (*self._history.take(), block[:start]):
@@ -150,19 +161,16 @@ class TextLog:
 
     @property
     def _busy(self) -> bool:
-        return self._open_lanes > 0 or self._engine.book.open or self._unframer.joining
+        return self._open_lanes > 0 or self._engine.book.open or self._unframer.joining or self._wrapped.open
 
     def _line(self, line: bytes, *, anchored: bool) -> None:
         records = self._unframer.unframe(line)
         for record in records:
             lane = self._lanes.get(record.lane)
-            is_open = lane is not None and lane.open
-            if (
-                (anchored and len(records) == 1)
-                or is_open
-                or self._engine.book.open
-                or self._wanted(record.text)
-            ):
+            is_open = self._engine.book.open or (lane is not None and lane.open)
+            goes_on = self._wrapped.open and self._wrapped.awaits(record.lane)
+            chosen = anchored and len(records) == 1
+            if chosen or is_open or goes_on or self._wanted(record.text):
                 self._record(record, lane)
 
     def _wanted(self, text: str) -> bool:
@@ -190,7 +198,7 @@ class TextLog:
         bars = read_bars(text) if "it/s" in text or "s/it" in text else []
         for bar in bars:
             engine.bar(bar, record.rank)
-        if self._rows(text, origin) or self._object(text, origin):
+        if self._rows(text, origin) or self._object(text, origin) or self._wrapped_row(record):
             engine.book.close()
             return
         if engine.book.open and record.lane == self._config_lane and engine.book.read(text):
@@ -199,6 +207,20 @@ class TextLog:
             self._bar_rows(bars, text, origin)
             return
         self._other(record, origin)
+
+    def _wrapped_row(self, record: Record) -> bool:
+        """A row that goes over several lines, complete with this one."""
+        whole = self._wrapped.joined(record) if self._wrapped.open else None
+        if whole is None:
+            self._wrapped.begin(record)
+            return False
+        origin = Origin(
+            stamp=_stamp(replace(record, text=whole)), arrived_at_seconds=self._arrived, rank=record.rank
+        )
+        complete = self._rows(whole, origin)
+        if complete:
+            self._wrapped.complete(record.lane)
+        return complete
 
     def _rows(self, text: str, origin: Origin) -> bool:
         for place, grammar in enumerate(self._grammars):
@@ -226,6 +248,9 @@ class TextLog:
         if self._engine.family not in (None, *_names(BAR_ONLY)):
             return
         for bar in bars:
+            if bar.micro:
+                self._engine.findings.say("step_time_unknown", _MICRO_BAR)
+                continue
             values = self._bars.row_of(bar)
             if values is not None:
                 self._engine.offer(BAR_ONLY, values, family=family_of(BAR_ONLY, text), origin=origin)
@@ -234,7 +259,7 @@ class TextLog:
         text, engine = record.text, self._engine
         for grammar in COMPANIONS:
             for hit in match(grammar, text):
-                engine.companion(hit.values)
+                engine.companion(hit.values, family=grammar.family)
         for grammar in ROLLOUTS:
             for hit in match(grammar, text):
                 engine.rollout(hit.values, origin)

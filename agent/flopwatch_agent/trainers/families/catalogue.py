@@ -5,6 +5,6 @@ from flopwatch_agent.trainers.families import blocks, huggingface, megatron, pre
 GRAMMARS = (
     *megatron.GRAMMARS, *rl.GRAMMARS, *pretrain.GRAMMARS, *blocks.GRAMMARS, *huggingface.GRAMMARS,
 )  # fmt: skip
-COMPANIONS = (megatron.BRIDGE_COMPANION,)
+COMPANIONS = (megatron.BRIDGE_COMPANION, rl.NEMO_RL_EPOCH, rl.NEMO_RL_STEP, rl.NEMO_RL_LOSS)
 """Lines that complete a row of another line."""
 ROLLOUTS = (rl.SLIME_ROLLOUT,)

@@ -100,7 +100,7 @@ DEEPSPEED_STEP = Grammar(
     family="DeepSpeed",
     literal=", skipped=",
     anchor=anchor(r"\bstep=(?P<step>\d+), skipped=(?P<skipped_total>\d+), lr="),
-    order=("samples",),
+    order=("samples", "timestamps_only"),
     untimed_is_warm_up=True,
     warms_up=False,
     secondary=True,

@@ -101,6 +101,28 @@ SLIME_ROLLOUT = Grammar(
 )
 """One rollout of slime: generation and the optimizer steps that follow it."""
 
+NEMO_RL = Grammar(
+    family="NeMo-RL",
+    literal="otal step time: ",
+    anchor=anchor(r"^\W*Total step time: (?P<seconds>NUM)s\s*$"),
+    covers="one",
+    warms_up=False,
+    kind="rl",
+)
+"""The end of a step's report; what comes before it are companions."""
+
+NEMO_RL_STEP = Grammar(
+    family="NeMo-RL",
+    literal="= Step ",
+    anchor=anchor(r"={10,} Step (?P<step_in_epoch>\d+)/(?P<steps_in_epoch>\d+) ={10,}"),
+)
+NEMO_RL_EPOCH = Grammar(
+    family="NeMo-RL",
+    literal="= Epoch ",
+    anchor=anchor(r"={10,} Epoch (?P<epoch_number>\d+)/\d+ ={10,}"),
+)
+NEMO_RL_LOSS = Grammar(family="NeMo-RL", literal="Loss: ", anchor=anchor(r"^\W{0,8}Loss: (?P<loss>NUM)\s*$"))
+
 TRL_GENERATION = Grammar(
     family="TRL",
     literal="'step_time'",
@@ -133,4 +155,4 @@ TRL_EPISODES = Grammar(
 )
 """PPO and RLOO: their dict counts episodes, the step is that of the bar."""
 
-GRAMMARS = (TRL_GENERATION, TRL_EPISODES, VERL, VERL_TUNING, OPENRLHF, SLIME)
+GRAMMARS = (TRL_GENERATION, TRL_EPISODES, VERL, VERL_TUNING, OPENRLHF, SLIME, NEMO_RL)
