@@ -26,6 +26,8 @@ class Identity:
     """Sightings of other nodes may be this job."""
     submit_seconds: float | None = None
     start_seconds: float | None = None
+    owned: bool = False
+    """It is the topmost owner's in Kubernetes, not a pod's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +40,7 @@ class Claim:
     """Launches with the same group are told apart by when they started."""
     submit_seconds: float | None = None
     start_seconds: float | None = None
+    owned: bool = False
 
     @property
     def key(self) -> str:
@@ -54,7 +57,7 @@ def claim(cluster: str, node: str, job: JobSighting, start_seconds: float | None
     else the node's own handle. An elastic run id such as ``none`` is no key.
     """
     if job.scheduler == "kubernetes" and _is_key(job.owner_uid):
-        return Claim(group=f"kubernetes/{cluster}/{job.owner_uid}", shared=True, by_start=False)
+        return Claim(group=f"kubernetes/{cluster}/{job.owner_uid}", shared=True, by_start=False, owned=True)
     launch = _launch(cluster, node, job, start_seconds)
     # A pod is a node's part of a job: only its owner, or how it was launched, says of which.
     if job.scheduler == "kubernetes" and launch is not None:

@@ -179,10 +179,12 @@ class Jobs:
         if asked.group.startswith("node/"):
             weaker = replace(asked, by_start=True)
             return number if fits(weaker, self._known(number, place.node), place.time_seconds) else None
-        if asked.group.startswith("launch/") and identity.group.startswith("kubernetes/"):
+        if identity.owned and asked.group.startswith("kubernetes/") and not asked.owned:
+            return number
+        if identity.owned and asked.group.startswith("launch/"):
             return number if fits(asked, self._known(number, place.node), place.time_seconds) else None
         stronger = identity.group.startswith("node/") or (
-            identity.group.startswith("launch/") and asked.group.startswith("kubernetes/")
+            asked.owned and not identity.owned and identity.group.startswith(("launch/", "kubernetes/"))
         )
         if stronger and self._joined(place, asked) is None:
             return number
@@ -234,10 +236,7 @@ class Jobs:
     def _strengthen(self, number: int, asked: Claim) -> None:
         """Keep what a sighting adds to the job's identity: a better group, the submit time, the start."""
         old = self._identities.records[number]
-        weaker = bool(old.group) and (
-            asked.group.startswith("node/")
-            or (asked.group.startswith("launch/") and old.group.startswith("kubernetes/"))
-        )
+        weaker = bool(old.group) and (asked.group.startswith("node/") or (old.owned and not asked.owned))
         starts = [start for start in (old.start_seconds, asked.start_seconds) if start is not None]
         new = Identity(
             number=number,
@@ -245,6 +244,7 @@ class Jobs:
             shared=old.shared if weaker else asked.shared,
             submit_seconds=old.submit_seconds if asked.submit_seconds is None else asked.submit_seconds,
             start_seconds=min(starts, default=None),
+            owned=old.owned or asked.owned,
         )
         if new.group != old.group:
             self._index.by_group.setdefault(new.group, []).append(number)

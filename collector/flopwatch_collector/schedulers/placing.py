@@ -1,6 +1,6 @@
 """Which GPUs of a node a job's share is: by index, by UUID, or, where only their number is told, by evidence. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from flopwatch_collector.model import FleetState, Gpu, JobRecord, LeaseRecord, Node
@@ -54,11 +54,23 @@ class Chosen:
     known: bool
 
 
-def chosen(share: Allocation, gpus: list[Gpu], used: frozenset[int], held: frozenset[int]) -> Chosen:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What is known of the GPUs of a share of which only the number is told, by number."""
+
+    used: frozenset[int] = frozenset()
+    """Those on which the node sees the job."""
+    before: frozenset[int] = frozenset()
+    """Those that were taken for it before."""
+    held: frozenset[int] = frozenset()
+    """Those that others hold."""
+
+
+def chosen(share: Allocation, gpus: list[Gpu], evidence: Evidence) -> Chosen:
     """The GPUs of a share.
 
-    ``used`` are those on which the node sees the job, ``held`` those that others hold. Where only a number is told,
-    the ones that the job uses come first, then those that nobody holds.
+    Where only a number is told, the ones that the job uses come first, then those that nobody else holds, among them
+    those that were taken for it before.
     """
     if share.uuids is not None:
         found = tuple(gpu for gpu in gpus if gpu.uuid in share.uuids)
@@ -67,9 +79,16 @@ def chosen(share: Allocation, gpus: list[Gpu], used: frozenset[int], held: froze
         by_index = _by_index(gpus)
         found = tuple(by_index[index] for index in share.indices if index in by_index)
         return Chosen(gpus=found, known=len(found) == len(share.indices))
-    order = sorted(gpus, key=lambda gpu: (gpu.number not in used, gpu.number in held))
+    order = sorted(
+        gpus,
+        key=lambda gpu: (
+            gpu.number not in evidence.used,
+            gpu.number in evidence.held,
+            gpu.number not in evidence.before,
+        ),
+    )
     taken = tuple(order[: share.gpu_count])
-    evident = share.gpu_count >= len(gpus) or all(gpu.number in used for gpu in taken)
+    evident = share.gpu_count >= len(gpus) or all(gpu.number in evidence.used for gpu in taken)
     return Chosen(gpus=taken, known=evident and len(taken) == share.gpu_count)
 
 
@@ -81,22 +100,22 @@ def _by_index(gpus: list[Gpu]) -> Mapping[int, Gpu]:
     return {gpu.index: gpu for gpu in gpus if gpu.index is not None}
 
 
-def used_by(job: JobRecord | None, node: int) -> frozenset[int]:
-    """GPUs of the node on which its agent sees the job."""
-    parts = () if job is None else tuple(part for part in job.parts if part.node == node)
+def used_by(job: JobRecord | None, ref: str, node: int) -> frozenset[int]:
+    """GPUs of the node on which its agent sees this part of the job."""
+    parts = () if job is None else tuple(part for part in job.parts if (part.node, part.ref) == (node, ref))
     return frozenset(gpu for part in parts for gpu in (*part.gpus, *(part.leased_gpus or ())))
 
 
 def held_by_others(
-    leases: Iterable[LeaseRecord], own: str, start: float, end: float | None
+    leases: Iterable[LeaseRecord], own: Container[str], start: float, end: float | None
 ) -> frozenset[int]:
-    """GPUs that schedulers' other leases hold at some time between."""
+    """GPUs that schedulers' other leases hold at some time between; ``own`` are ids that do not count."""
     until = float("inf") if end is None else end
     return frozenset(
         gpu
         for lease in leases
         if lease.source not in ("process", "registration")
-        and not lease.lease_id.startswith(f"{own}@")
+        and lease.lease_id.rpartition("@")[0] not in own
         and lease.start_seconds < until
         and (lease.end_seconds is None or lease.end_seconds > start)
         for gpu in lease.gpus

@@ -6,7 +6,7 @@ from typing import Final
 
 from flopwatch.wire import WIRE_VERSION, Batch, Event, Finding, JobSighting, Lease, QueueSnapshot
 from flopwatch_collector.model import JobRecord, LeaseRecord
-from flopwatch_collector.schedulers.placing import Chosen, Fleet, chosen, held_by_others, used_by
+from flopwatch_collector.schedulers.placing import Chosen, Evidence, Fleet, chosen, held_by_others, used_by
 from flopwatch_collector.schedulers.reading import Allocation, Reading, ScheduledJob
 
 EVIDENCE_SECONDS: Final = 600.0
@@ -98,11 +98,14 @@ def told(reading: Reading, fleet: Fleet) -> dict[str, About]:
     result: dict[str, About] = inventory(reading, fleet)
     hosts = {node.name: fleet.name_of(node) for node in reading.nodes or ()}
     known = Known(fleet=fleet)
-    for job in reading.jobs:
-        for share in job.allocations:
-            name = hosts.get(share.node) or fleet.name_of(share.node)
-            place = _Place(known=known, node=name, now=reading.time_seconds)
-            _tell(result.setdefault(name, About()), job, share, place)
+    shares = [
+        _share(job, share, hosts.get(share.node) or fleet.name_of(share.node), reading.time_seconds)
+        for job in reading.jobs
+        for share in job.allocations
+    ]
+    place = _Placing(known=known, now=reading.time_seconds, told=frozenset(each.name for each in shares))
+    for each in sorted(shares, key=place.order):
+        place.tell(result.setdefault(each.node, About()), each)
     return result
 
 
@@ -116,10 +119,26 @@ def inventory(reading: Reading, fleet: Fleet) -> dict[str, About]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
-    known: Known
+class _Share:
+    """A job's share of a node."""
+
+    job: ScheduledJob
+    share: Allocation
     node: str
-    now: float
+    name: str
+    """The lease's id."""
+    start: float
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether only the number of GPUs is told."""
+        return self.share.indices is None and self.share.uuids is None
+
+
+def _share(job: ScheduledJob, share: Allocation, node: str, now: float) -> _Share:
+    started = job.start_seconds if job.start_seconds is not None else job.submit_seconds
+    start = float(int(now if started is None else started))
+    return _Share(job=job, share=share, node=node, name=lease_id(job, share, start), start=start)
 
 
 def lease_id(job: ScheduledJob, share: Allocation, start: float) -> str:
@@ -127,50 +146,79 @@ def lease_id(job: ScheduledJob, share: Allocation, start: float) -> str:
     return "/".join(part for part in (job.ref, str(int(start)), share.part) if part)
 
 
-def _tell(about: About, job: ScheduledJob, share: Allocation, place: _Place) -> None:
-    """Add a share, unless it is over and known to be."""
-    started = job.start_seconds if job.start_seconds is not None else job.submit_seconds
-    start = float(int(place.now if started is None else started))
-    name = lease_id(job, share, start)
-    before = place.known.lease(name, place.node)
-    end = None if job.end_seconds is None else float(int(job.end_seconds))
-    if before is not None and end is not None and before.end_seconds == end:
-        return
-    found = _placed(job, share, place, (name, start))
-    about.jobs[job.ref] = sighting(job)
-    about.leases.append(
-        Lease(
-            lease_id=name,
-            job=job.ref,
-            gpus=tuple(gpu.uuid for gpu in found.gpus),
-            source=job.lease_source,
-            start_seconds=start,
-            end_seconds=job.end_seconds,
-            share_ratio=job.share_ratio,
-            user=job.user,
-            account=job.account,
-            qos=job.qos,
+@dataclass(kw_only=True)
+class _Placing:
+    """Finds the GPUs of all shares of one reading: no two get the same unless they are told so."""
+
+    known: Known
+    now: float
+    told: frozenset[str]
+    """Ids of all leases of the reading."""
+    _taken: dict[str, set[int]] = field(default_factory=dict)
+    """By node: GPUs of shares that last."""
+
+    def order(self, share: _Share) -> tuple[bool, bool, bool]:
+        """Shares of which most is known come first."""
+        return (
+            share.is_counted,
+            not self._used(share),
+            self.known.lease(share.name, share.node) is None,
         )
+
+    def _used(self, share: _Share) -> frozenset[int]:
+        node = self.known.fleet.nodes.get(share.node)
+        if node is None:
+            return frozenset()
+        return used_by(self.known.parts.get((node.number, share.job.ref)), share.job.ref, node.number)
+
+    def tell(self, about: About, share: _Share) -> None:
+        """Add a share, unless it is over and known to be."""
+        job = share.job
+        before = self.known.lease(share.name, share.node)
+        end = None if job.end_seconds is None else float(int(job.end_seconds))
+        if before is not None and end is not None and before.end_seconds == end:
+            return
+        found = self._placed(share, before)
+        if end is None:
+            self._taken.setdefault(share.node, set()).update(gpu.number for gpu in found.gpus)
+        about.jobs[job.ref] = sighting(job)
+        about.leases.append(_lease(share, found))
+        if before is None or set(before.gpus) != {gpu.number for gpu in found.gpus}:
+            about.touched.append((share.start, self.now if end is None else end))
+        elif end is not None:
+            was = before.end_seconds
+            about.touched.append((min(end, was or end), max(end, was or self.now)))
+        if not found.known and self.now - share.start > EVIDENCE_SECONDS:
+            about.findings.append(_unknown(job, share.share, share.node, found))
+
+    def _placed(self, share: _Share, before: LeaseRecord | None) -> Chosen:
+        gpus, node = self.known.fleet.gpus(share.node), self.known.fleet.nodes.get(share.node)
+        if not share.is_counted or node is None:
+            return chosen(share.share, gpus, Evidence())
+        own = frozenset(() if before is None else before.gpus)
+        if share.job.end_seconds is not None and len(own) == share.share.gpu_count:
+            return Chosen(gpus=tuple(gpu for gpu in gpus if gpu.number in own), known=True)
+        held = held_by_others(
+            self.known.on_node.get(node.number, ()), self.told, share.start, share.job.end_seconds
+        )
+        taken = frozenset(self._taken.get(share.node, ()))
+        return chosen(share.share, gpus, Evidence(used=self._used(share), before=own, held=held | taken))
+
+
+def _lease(share: _Share, found: Chosen) -> Lease:
+    job = share.job
+    return Lease(
+        lease_id=share.name,
+        job=job.ref,
+        gpus=tuple(gpu.uuid for gpu in found.gpus),
+        source=job.lease_source,
+        start_seconds=share.start,
+        end_seconds=job.end_seconds,
+        share_ratio=job.share_ratio,
+        user=job.user,
+        account=job.account,
+        qos=job.qos,
     )
-    if before is None or set(before.gpus) != {gpu.number for gpu in found.gpus}:
-        about.touched.append((start, place.now if job.end_seconds is None else job.end_seconds))
-    elif end is not None:
-        about.touched.append((min(end, before.end_seconds or end), max(end, before.end_seconds or place.now)))
-    if not found.known and place.now - start > EVIDENCE_SECONDS:
-        about.findings.append(_unknown(job, share, place.node, found))
-
-
-def _placed(job: ScheduledJob, share: Allocation, place: _Place, own: tuple[str, float]) -> Chosen:
-    (name, start), known = own, place.known
-    gpus, node = known.fleet.gpus(place.node), known.fleet.nodes.get(place.node)
-    if share.indices is not None or share.uuids is not None or node is None:
-        return chosen(share, gpus, frozenset(), frozenset())
-    before = known.lease(name, place.node)
-    if before is not None and job.end_seconds is not None and len(before.gpus) == share.gpu_count:
-        return Chosen(gpus=tuple(gpu for gpu in gpus if gpu.number in before.gpus), known=True)
-    held = held_by_others(known.on_node.get(node.number, ()), name, start, job.end_seconds)
-    used = used_by(known.parts.get((node.number, job.ref)), node.number)
-    return chosen(share, gpus, used, held)
 
 
 def sighting(job: ScheduledJob) -> JobSighting:
