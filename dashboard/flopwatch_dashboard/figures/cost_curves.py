@@ -20,7 +20,12 @@ def cost_curves(group: GroupEconomy, currency: str, view: View) -> frame.Figure:
         "layout": frame.layout(
             view,
             margin={"l": size * 4.0, "r": size * 7.6, "t": size * 1.6, "b": size * 2.2},
-            xaxis={**frame.percent_axis(), "hoverformat": ".0%", "showspikes": False},
+            xaxis={
+                **frame.percent_axis(),
+                "hoverformat": ".0%",
+                "ticklabelstandoff": round(size * 0.35),
+                "showspikes": False,
+            },
             yaxis={
                 "range": [0, top],
                 "tickprefix": wording.SYMBOLS.get(currency, ""),

@@ -21,7 +21,7 @@ def demand(group: GroupEconomy, view: View) -> frame.Figure:
             view,
             margin={"l": size * 3.8, "r": size * 2.2, "t": size * 1.6, "b": size * 2.2},
             hovermode="x",
-            xaxis={**frame.percent_axis(), "hoverformat": ".0%"},
+            xaxis={**frame.percent_axis(), "hoverformat": ".0%", "ticklabelstandoff": round(size * 0.35)},
             yaxis={"range": [0, top], "tickformat": ",d", "nticks": 5},
             shapes=_shapes(group, curve, view),
             annotations=_labels(group, curve, top, view),
