@@ -152,13 +152,18 @@ def _add_schedulers(app: FastAPI, parts: Parts) -> None:
                 state=parts.fleet.state,
                 read=read,
                 push=needs(parts.access, "schedule"),
+                clock=parts.schedulers.polls.clock,
             )
         )
     )
     app.include_router(
         nodes.router(
             nodes.NodeParts(
-                states=parts.schedulers.nodes, state=parts.fleet.state, read=read, operate=operate
+                states=parts.schedulers.nodes,
+                state=parts.fleet.state,
+                read=read,
+                operate=operate,
+                clock=parts.schedulers.polls.clock,
             )
         )
     )
