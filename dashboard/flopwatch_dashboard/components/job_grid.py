@@ -58,20 +58,20 @@ def grid() -> Component:
 def columns(status: Status, view: View) -> list[dict[str, Any]]:
     """The columns in the reader's language; the first stays in sight, money only where there is a price."""
     defs = [
-        _column("name", view, "col.job", 150, cellRenderer="FlopwatchJob", pinned="left"),
+        _column("name", view, "col.job", 146, cellRenderer="FlopwatchJob", pinned="left"),
         _column("state", view, "col.state", 130, cellRenderer="FlopwatchState"),
-        _number("gpus", view, "col.gpus", 80, shows="params.data.gpus_text", tooltipField="gpus_hint"),
-        _number("mfu", view, "col.mfu", 80, shows="mfu(params.data)", cellClassRules=SHORT),
-        _column("basis", view, "col.basis", 104, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
-        _number("wall", view, "col.wall_mfu", 80, shows="percent(params.value)"),
+        _number("gpus", view, "col.gpus", 104, shows="params.data.gpus_text", tooltipField="gpus_hint"),
+        _number("mfu", view, "col.mfu", 78, shows="mfu(params.data)", cellClassRules=SHORT),
+        _column("basis", view, "col.basis", 102, cellRenderer="FlopwatchBadge", tooltipField="basis_hint"),
+        _number("wall", view, "col.wall_mfu", 74, shows="percent(params.value)"),
         _number(
-            "target", view, "col.target", 116, shows="params.data.target_text", tooltipField="target_hint"
+            "target", view, "col.target", 100, shows="params.data.target_text", tooltipField="target_hint"
         ),
-        _column("trend", view, "col.trend", 90, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
-        _number("kernel", view, "col.kernel", 96, shows="percent(params.value)"),
-        _number("tensor", view, "col.tensor", 96, shows="percent(params.value)"),
-        _number("waste", view, "col.waste", 82, shows="hours(params.value)"),
-        _column("cause", view, "col.cause", 156, cellRenderer="FlopwatchCause", tooltipField="cause"),
+        _column("trend", view, "col.trend", 88, filter=False, cellRenderer="FlopwatchTrend", sortable=False),
+        _number("kernel", view, "col.kernel", 92, shows="percent(params.value)"),
+        _number("tensor", view, "col.tensor", 94, shows="percent(params.value)"),
+        _number("waste", view, "col.waste", 98, shows="hours(params.value)"),
+        _column("cause", view, "col.cause", 166, cellRenderer="FlopwatchCause", tooltipField="cause"),
         _column("user", view, "col.user", 80),
         _column("model", view, "col.model", 150),
         _column("kind", view, "col.kind", 90),
@@ -83,7 +83,7 @@ def columns(status: Status, view: View) -> list[dict[str, Any]]:
         _column("cluster", view, "col.cluster", 100),
     ]
     if status.price_per_gpu_hour is not None:
-        defs.insert(11, _number("money", view, "col.money", 76, shows="params.data.money_text"))
+        defs.insert(11, _number("money", view, "col.money", 72, shows="params.data.money_text"))
     return defs
 
 

@@ -2,11 +2,13 @@
 """English texts. Placeholders are filled with values that are already formatted."""
 
 from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
+from flopwatch_dashboard.texts.en_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
 from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
     **BREAKEVEN_TEXTS,
+    **DIAGNOSIS_TEXTS,
     **MFU_TEXTS,
     **SOURCE_TEXTS,
     # frame
@@ -201,7 +203,7 @@ TEXTS: dict[str, str] = {
     "col.tensor": "Tensor",
     "col.trend": "MFU trend",
     "col.trend_range": "MFU, {range}",
-    "col.waste": "Waste GPU-h",
+    "col.waste": "Waste, h",
     "col.money": "Cost",
     "col.cause": "Likely cause",
     "col.started": "Started",
