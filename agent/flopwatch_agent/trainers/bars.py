@@ -36,6 +36,7 @@ class Bar:
     """It has no description at all, as those of the HF Trainer."""
     epoch: int | None = None
     loss: float | None = None
+    """As the description says it; what stands behind a bar without one may still be that of the step before."""
     step: int | None = None
     """The step over all epochs, where the description tells it."""
     micro: bool = False
@@ -75,7 +76,7 @@ def _bar(found: re.Match[str], description: str, elapsed: float) -> Bar:
         plain=plain,
         micro=_MICRO in description,
         epoch=int(epoch[1]) if epoch else None,
-        loss=parse_number(printed) if printed else None,
+        loss=parse_number(printed) if printed and not plain else None,
         step=_step(numbered, _GLOBAL_STEP.search(found["postfix"] + "]")),
     )
 

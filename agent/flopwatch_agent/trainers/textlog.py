@@ -53,6 +53,8 @@ class TextLog:
         self._lanes: dict[str, Lane] = {}
         self._open_lanes = 0
         self._armed = bool(user_formats)
+        self._above = b""
+        """The last line of the block before, while the trainer is not known, if a row may begin in it."""
         self._history = History()
         self._grammars: list[Grammar] = [form.grammar for form in user_formats] + list(GRAMMARS)
         self._user_literals = tuple(form.literal.encode() for form in user_formats)
@@ -94,20 +96,30 @@ class TextLog:
             )
         else:
             candidates = lines_at(block, positions(block, SIGNS))
+        if self._above and self._shows(self._above, block[slice(*line_bounds(block, 0))]):
+            return self._arm(block, 0)
+        self._above = b""
         for start, end in candidates:
             line = block[start:end]
             if not (self._unframer.joining or line.startswith(b'{"log"') or promises(line)):
                 continue
-            below = b"" if self._unframer.joining else block[slice(*line_bounds(block, end + 1))]
-            rest = below.decode("utf-8", "replace")
-            if any(_proves(continued(record.text, rest)) for record in self._unframer.unframe(line)):
-                self._armed = True
-                self._unframer = Unframer()
-                for kept in (*self._history.take(), block[:start]):
-                    self._read(kept, 0)
-                return start
+            if self._shows(line, block[slice(*line_bounds(block, end + 1))]):
+                return self._arm(block, start)
+            self._above = line if end + 1 >= len(block) else b""
         self._history.keep(block)
         return None
+
+    def _shows(self, line: bytes, below: bytes) -> bool:
+        """Whether a line, with the one below it where a row is broken, can only be a trainer's."""
+        rest = "" if self._unframer.joining else below.decode("utf-8", "replace")
+        return any(_proves(continued(record.text, rest)) for record in self._unframer.unframe(line))
+
+    def _arm(self, block: bytes, start: int) -> int:
+        self._armed = True
+        self._unframer = Unframer()
+        for kept in (*self._history.take(), block[:start]):
+            self._read(kept, 0)
+        return start
 
     def _read(self, block: bytes, start: int) -> None:
         for begin, end, anchored in self._lines_of_interest(block, EVERYTHING, start):
