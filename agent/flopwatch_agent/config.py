@@ -63,6 +63,8 @@ class AgentSettings:
     """Folder in which a prolog says which job has which GPU: one file a GPU, one job id a line."""
     pod_resources: Path = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
     """The kubelet's socket that tells which pod was given which GPU; asked with ``flopwatch[kubernetes]``."""
+    dcgm_endpoint: str | None = None
+    """Page of a ``dcgm-exporter`` on this node, read while NVML cannot be used: ``http://127.0.0.1:9400/metrics``."""
     gpm: bool = True
     """Whether to read GPM (tensor, SM and memory activity) where the GPU has it."""
     proc_root: Path = Path("/proc")
@@ -85,6 +87,10 @@ class AgentSettings:
             raise SettingError("agent.token_file", str(self.token_file), "absent when agent.token is given")
         for url in self.trainer_endpoints:
             _check_url(url, "trainer_endpoints", "addresses such as http://127.0.0.1:8000/metrics")
+        if self.dcgm_endpoint is not None:
+            _check_url(
+                self.dcgm_endpoint, "dcgm_endpoint", "an address such as http://127.0.0.1:9400/metrics"
+            )
         for pattern in self.log_globs:
             if not pattern.startswith("/"):
                 raise SettingError("agent.log_globs", pattern, "absolute paths, * and ? in them")

@@ -2,22 +2,21 @@
 
 import dataclasses
 import errno
-import fcntl
 import functools
 import logging
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from flopwatch.encoding import encode
-from flopwatch.settings import SettingError
+from flopwatch.wire import GpuSample
 from flopwatch_agent.allocated import Allocated
 from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity
-from flopwatch_agent.config import AgentSettings, data_folder, socket_path
+from flopwatch_agent.config import AgentSettings, data_folder
 from flopwatch_agent.configured_logs import ConfiguredLogs
+from flopwatch_agent.daemon_parts import Queue, dcgm_page, locked, new_reader, queue, sdk_socket
 from flopwatch_agent.gpu_files_state import GpuFilesState
 from flopwatch_agent.job_watch import Files, GpuView, JobWatch, Taken
 from flopwatch_agent.kernel_log import KernelLog
@@ -30,20 +29,15 @@ from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.procfs import Procfs
-from flopwatch_agent.sdk_socket import SdkSocket
 from flopwatch_agent.sinks.exposition import ExpositionServer
-from flopwatch_agent.sinks.push import Pusher, Target
 from flopwatch_agent.source import Inventory, Readings, Snapshot, joined
 from flopwatch_agent.sources.gpu import GpuSource, state_events
 from flopwatch_agent.sources.host import HostSource
 from flopwatch_agent.sources.jobs import JobsSource
 from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
 from flopwatch_agent.sources.steps import StepsSource
-from flopwatch_agent.spool import Spool
 from flopwatch_agent.sysfs import KernelTree
 from flopwatch_agent.trainer_endpoints import TrainerEndpoints
-from flopwatch_agent.trainers.reader import LogReader
-from flopwatch_agent.trainers.userformat import UserFormat
 from flopwatch_agent.xids import XidCounter
 
 logger = logging.getLogger(__name__)
@@ -54,15 +48,6 @@ STOP_SECONDS = 4.0
 LOOK_SECONDS = 10.0
 CLOSING_SECONDS = 0.1
 Outcome = Literal["stopped", "stuck", "restart"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Queue:
-    """The spool with what belongs to it; only with a collector."""
-
-    spool: Spool
-    positions: Positions
-    pusher: Pusher
 
 
 class Daemon:
@@ -88,6 +73,7 @@ class Daemon:
             Poller(HostSource(proc, self._sys), settings.interval_seconds),
             Poller(NetworkSource(self._sys), settings.interval_seconds),
         )
+        self._dcgm = dcgm_page(settings, self._xids)
         self._sdk = sdk_socket(settings, environ)
         self._jobs = self._job_watch(Procfs(proc), boot, folder)
         self._maker = BatchMaker(
@@ -135,6 +121,8 @@ class Daemon:
         self._gpu.start()
         for part in (*self._pollers, self._jobs, self._server):
             part.start()
+        if self._dcgm is not None:
+            self._dcgm.poller.start()
         if self._sdk is not None:
             self._sdk.start()
         if self._queue is not None:
@@ -181,6 +169,9 @@ class Daemon:
             self._affinity = affinities(self._sys, self._inventory.gpus)
         taken = self._jobs.take()
         inventory = self._gpu.inventory()
+        page = self._dcgm if inventory.nvml != "ok" else None
+        if page is not None:
+            inventory = dataclasses.replace(inventory, gpus=page.source.devices or inventory.gpus)
         if self._kernel_log.gap is not None:
             inventory = dataclasses.replace(inventory, gaps=(*inventory.gaps, self._kernel_log.gap))
         changes = state_events(self._inventory.gpus, inventory.gpus, now)
@@ -190,6 +181,8 @@ class Daemon:
         parts = [taken.readings, Readings(events=events)]
         if regular:
             parts += [self._gpu.read(now), *(poller.take() for poller in self._pollers)]
+            if page is not None:
+                parts.append(page.poller.take())
         readings = joined(parts)
         if self._queue is not None:
             self._write(self._queue, now, monotonic, readings, taken)
@@ -243,7 +236,7 @@ class Daemon:
             now=now,
             interval_seconds=self._settings.interval_seconds,
             inventory=self._inventory,
-            gpu_samples=self._gpu.latest(now),
+            gpu_samples=self._latest_gpus(now),
             port_samples=tuple(sample for sample in network.port_samples if sample.time_seconds >= oldest),
             node_sample=nodes[-1] if nodes else None,
             jobs=taken.sightings,
@@ -252,9 +245,18 @@ class Daemon:
             gpu_details=self._gpu.details(now),
             xids=self._xids.counts(),
             affinity=self._affinity,
-            health=(*(poller.health() for poller in self._pollers), self._jobs.health()),
+            health=(*(poller.health() for poller in self._all_pollers()), self._jobs.health()),
             counters=self._counters(),
         )
+
+    def _all_pollers(self) -> tuple[Poller, ...]:
+        return self._pollers if self._dcgm is None else (*self._pollers, self._dcgm.poller)
+
+    def _latest_gpus(self, now: float) -> tuple[GpuSample, ...]:
+        """The GPUs' last samples: NVML's, or the exporter's while NVML cannot be used."""
+        if self._dcgm is None or self._inventory.nvml == "ok":
+            return self._gpu.latest(now)
+        return (self._dcgm.poller.latest or Readings()).gpu_samples
 
     def _counters(self) -> tuple[tuple[str, int], ...]:
         steps = self._steps
@@ -318,7 +320,7 @@ class Daemon:
     def _close(self) -> bool:
         """End every part within a few seconds; what is spooled stays for the next start. False: a call is stuck."""
         self._jobs.stop(1.0)
-        for poller in self._pollers:
+        for poller in self._all_pollers():
             poller.stop()
         if self._sdk is not None:
             self._sdk.stop()
@@ -331,56 +333,3 @@ class Daemon:
         self._kernel_log.close()
         os.close(self._lock_file)
         return closed
-
-
-def new_reader(formats: tuple[UserFormat, ...]) -> LogReader:
-    """A reader for a log whose times without a zone are of this node's clock."""
-    return LogReader(utc_offset_seconds=float(time.localtime().tm_gmtoff), user_formats=formats)
-
-
-def queue(settings: AgentSettings, folder: Path) -> Queue | None:
-    """The spool and its pusher; None without a collector."""
-    if settings.collector_url is None:
-        return None
-    settings.bearer()
-    try:
-        spool = Spool(folder / "spool", settings.spool_max_bytes)
-        positions = Positions(folder, spool.next_sequence - 1)
-    except OSError as error:
-        raise SettingError(
-            "agent.data_dir", str(folder), f"a folder that can be written ({error.strerror})"
-        ) from error
-    target = Target(url=settings.collector_url, bearer=settings.bearer, ca_file=settings.ca_file)
-    return Queue(spool=spool, positions=positions, pusher=Pusher(target, spool))
-
-
-def locked(folder: Path) -> int:
-    """A lock on the data folder, held as long as the descriptor is open."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.truncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    except BlockingIOError as error:
-        raise SettingError("agent.data_dir", str(folder), "a folder that no other agent uses") from error
-    except OSError as error:
-        raise SettingError(
-            "agent.data_dir", str(folder), f"a folder that can be written ({error.strerror})"
-        ) from error
-    return descriptor
-
-
-def sdk_socket(settings: AgentSettings, environ: Mapping[str, str]) -> SdkSocket | None:
-    """The SDK's socket; None when it is switched off, or cannot be made where nobody asked for it."""
-    path = socket_path(settings, environ)
-    if path is None:
-        return None
-    try:
-        return SdkSocket(path)
-    except OSError as error:
-        if settings.sdk_socket is not None:
-            allowed = f"a path where a socket can be made, or off ({error.strerror or error})"
-            raise SettingError("agent.sdk_socket", str(path), allowed) from error
-        logger.warning("no SDK socket at %s (%s); StepReporter prints to standard error instead", path, error)
-        return None

@@ -9,7 +9,7 @@ from flopwatch.wire import Event, GpuDevice
 
 XID_LINE = re.compile(r"NVRM: Xid \(PCI:([0-9A-Fa-f:.]+)[^)]*\): (\d+)")
 MAX_KEPT_EVENTS = 1000
-Teller = Literal["driver", "kernel"]
+Teller = Literal["driver", "kernel", "exporter"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
