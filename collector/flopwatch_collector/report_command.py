@@ -1,7 +1,4 @@
-"""``flopwatch report``: a period, or one job, as HTML, CSV, JSON, Parquet or FOCUS.
-
-Asks a running collector; where none runs, reads its data folder.
-"""
+"""A period, or one job, as HTML, CSV, JSON, Parquet or FOCUS: from a running collector, else from its data folder."""
 
 import argparse
 import os
@@ -28,6 +25,8 @@ from flopwatch_collector.store.port import StoreLocked, Unavailable
 SETTLE_SECONDS = 120.0
 """So long a data folder's outstanding time is computed before the report is made of what there is."""
 REFUSED = 422
+SIMULATED_MARK = "SIMULATED"
+"""A file that a demo leaves in its folder."""
 
 
 class WrongUse(Exception):
@@ -164,15 +163,32 @@ def _from_folder(wanted: Wanted, options: argparse.Namespace) -> bytes:
     folder = config.data_folder(settings.collector, environ)
     if not (folder / config.CONTROL_FILE).is_file():
         raise WrongUse(f"--data-dir is {str(folder)!r}; allowed: the data folder of a collector")
-    running = app.build(settings, environ=environ)
+    clock = _Clock(seconds=time.time())
+    running = app.build(
+        settings, environ=environ, simulated=is_simulated(folder), clock=lambda: clock.seconds
+    )
     try:
+        newest = float(running.store.latest_gpus()["ts"].max(initial=0.0))
+        clock.seconds = min(clock.seconds, newest) if newest else clock.seconds
         until = time.monotonic() + SETTLE_SECONDS
-        running.accounting.tick(time.time())
+        running.accounting.tick(clock.seconds)
         while not running.accounting.settled() and time.monotonic() < until:
-            running.accounting.tick(time.time())
+            running.accounting.tick(clock.seconds)
         return _made(wanted, running.reports)
     finally:
         running.stop()
+
+
+@dataclass(kw_only=True)
+class _Clock:
+    """A folder's present is that of its newest data: what came after, nobody watched."""
+
+    seconds: float
+
+
+def is_simulated(folder: Path) -> bool:
+    """Whether the folder holds a demo's data: then everything says so."""
+    return any((place / SIMULATED_MARK).exists() for place in (folder, folder.parent))
 
 
 def _made(wanted: Wanted, reports: Reports) -> bytes:

@@ -1,7 +1,7 @@
 """A period as FOCUS cost and usage, so that finance tools take it. Pure.
 
-FinOps Open Cost and Usage Specification 1.2: all its mandatory columns, the conditional ones that apply to an own
-cluster, and ``ServiceProviderName`` and ``HostProviderName`` of 1.3. A row is a job and a calendar day: what its leases
+FinOps Open Cost and Usage Specification 1.2 and 1.3: all mandatory columns of both (those of 1.2 that 1.3 deprecates
+too), and the conditional ones that apply to an own cluster. A row is a job and a calendar day: what its leases
 cost (``Usage``), and what the platform lost of them (``Credit``, negative). Capacity that nobody held is a row
 a cluster and day, so that the rows add up to what the whole fleet cost.
 """
@@ -16,7 +16,6 @@ from typing import Literal
 
 from flopwatch_collector.reports.tables import Row, csv_text, utc
 
-VERSION = "1.2"
 HOUR_MILLISECONDS = 3_600_000.0
 UNIT = "GPU-Hours"
 PROVIDER = "Internal GPU platform"
@@ -46,7 +45,7 @@ COLUMNS: Mapping[str, Column] = {
     "ChargeClass": Column(allowed=("Correction",)), "ChargeDescription": Column(),
     "ChargeFrequency": Column(nullable=False, allowed=("One-Time", "Recurring", "Usage-Based")),
     "ChargePeriodEnd": _TIME, "ChargePeriodStart": _TIME, "ConsumedQuantity": _NUMBER, "ConsumedUnit": Column(),
-    "ContractedCost": _COST, "ContractedUnitPrice": _NUMBER, "EffectiveCost": _COST, "HostProviderName": Column(),
+    "ContractedCost": _COST, "ContractedUnitPrice": _NUMBER, "EffectiveCost": _COST, "HostProviderName": _TEXT,
     "InvoiceId": Column(), "InvoiceIssuerName": _TEXT, "ListCost": _COST, "ListUnitPrice": _NUMBER,
     "PricingCategory": Column(allowed=("Standard", "Dynamic", "Committed", "Other")), "PricingQuantity": _NUMBER,
     "PricingUnit": Column(), "ProviderName": _TEXT, "PublisherName": _TEXT, "RegionId": Column(),

@@ -174,14 +174,18 @@ ORDER = (
 
 def where(report: Report, words: Words) -> str:
     """The waterfall of GPU-hours, with money."""
-    chart = ledger_chart(report.ledger, words)
+    chart = _waterfall(report.ledger, words, ORDER)
     return card(words("where"), chart, note=words("where_sub"))
 
 
 def ledger_chart(ledger: Ledger, words: Words) -> str:
-    """The waterfall of any ledger."""
+    """The waterfall of one user's or job's ledger: of the classes that it has."""
+    return _waterfall(ledger, words, [name for name in ORDER if amount_of(ledger, name).gpu_milliseconds])
+
+
+def _waterfall(ledger: Ledger, words: Words, names: Sequence[str]) -> str:
     total = ledger.capacity_gpu_milliseconds
-    steps = [_step(amount_of(ledger, name), total, words) for name in ORDER]
+    steps = [_step(amount_of(ledger, name), total, words) for name in names]
     whole = f"{words.hours(total)} · {words.money(total_cost(ledger))}"
     return charts.waterfall(steps, (total, words("class.capacity"), whole), words("where"))
 
