@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from flopwatch.answers.alert import AlertRow, Severity
+from flopwatch.answers.diagnosis import Diagnosis
 from flopwatch.answers.frame import Series, Status
 from flopwatch.answers.goodput import Goodput
 from flopwatch.answers.ledger import Ledger, LedgerClass
@@ -173,3 +174,5 @@ class Job:
     """Where the MFU stands among what is reachable; ``None`` without one."""
     goodput: Goodput | None = None
     """How much of the run's time in the range was kept; ``None`` for a job that never reported of its run."""
+    diagnosis: tuple[Diagnosis, ...] = ()
+    """Likely causes of its loss, most GPU time first, three at most; empty for a job that does not run."""

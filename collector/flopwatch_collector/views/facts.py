@@ -1,6 +1,7 @@
 """What the alert rules look at, from the same figures as the pages."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,28 +11,41 @@ from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
 from flopwatch_collector.model import Columns, FleetState
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Moment, Sources
+from flopwatch_collector.views.watch import Watch
+from flopwatch_collector.watched import NodeHealth, WatchedRun
 
 ENDED_LOOKBACK_SECONDS = 86_400.0
 """Jobs that ended this long ago still say so, in case the collector was not running when they did."""
 
 
-def facts_of(
-    sources: Sources, moment: Moment, found: Mapping[int, JobNow], rows: list[JobRow], verdict: Verdict
-) -> Facts:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """What pages show of jobs: as they stand, their rows, and their rollups of today."""
+
+    jobs: Mapping[int, JobNow]
+    rows: list[JobRow]
+    rollups: Mapping[int, Columns]
+
+
+def facts_of(sources: Sources, moment: Moment, shown: Shown, verdict: Verdict, watch: Watch) -> Facts:
     """The facts of one evaluation."""
     _, newest = sources.accounting.newest()
     state = moment.state
+    pairs = list(zip(shown.jobs.items(), shown.rows, strict=True))
+    found = {number: (job, row, shown.rollups.get(number)) for (number, job), row in pairs}
+    runs = watch.runs(sources, state, found, moment.now)
+    health = watch.nodes(sources, state, moment.now)
     return Facts(
         now=moment.now,
-        jobs=tuple(_job(state, job, row) for job, row in zip(found.values(), rows, strict=True)),
-        nodes=_nodes(state, newest.ledger),
+        jobs=tuple(_job(state, job, row, runs.get(number)) for (number, job), row in pairs),
+        nodes=_nodes(state, newest.ledger, health),
         verdict=verdict,
         cluster=",".join(sorted({node.cluster for node in state.nodes.values()})),
         simulated=state.simulated,
     )
 
 
-def _job(state: FleetState, job: JobNow, row: JobRow) -> JobFacts:
+def _job(state: FleetState, job: JobNow, row: JobRow, run: WatchedRun | None) -> JobFacts:
     times = [part.last_seen_seconds for part in job.record.parts if part.last_seen_seconds > 0]
     return JobFacts(
         row=row,
@@ -42,10 +56,11 @@ def _job(state: FleetState, job: JobNow, row: JobRow) -> JobFacts:
         data_seconds=max(times, default=None),
         nodes=frozenset(state.nodes[part.node].name for part in job.record.parts if part.node in state.nodes),
         owner_contact=job.record.owner_contact,
+        run=run or WatchedRun(),
     )
 
 
-def _nodes(state: FleetState, ledger: Columns) -> tuple[NodeFacts, ...]:
+def _nodes(state: FleetState, ledger: Columns, health: Mapping[int, NodeHealth]) -> tuple[NodeFacts, ...]:
     """Every node, with the bucket that all its GPUs were in over its newest window."""
     gpus: dict[int, int] = {}
     for gpu in state.gpus.values():
@@ -60,6 +75,7 @@ def _nodes(state: FleetState, ledger: Columns) -> tuple[NodeFacts, ...]:
             interval_seconds=node.interval_seconds,
             bucket=buckets.get(number),
             gpus=gpus.get(number, 0),
+            health=health.get(number, NodeHealth()),
         )
         for number, node in state.nodes.items()
     )

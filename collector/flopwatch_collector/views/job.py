@@ -1,5 +1,7 @@
 """The Job page: its row, its courses, its ledger, its sessions and nodes, and the arithmetic of its MFU."""
 
+from dataclasses import replace
+
 from flopwatch.answers.goodput import Goodput
 from flopwatch.query import FindingInfo, Job, SessionInfo, Status
 from flopwatch_collector.compute.classes import to_answer
@@ -9,11 +11,12 @@ from flopwatch_collector.compute.standing import standing_of
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, JobRecord
 from flopwatch_collector.views import alerts, evidence, jobs, rollups
+from flopwatch_collector.views.diagnosis import diagnosis_of
 from flopwatch_collector.views.found import found_facts
 from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
 from flopwatch_collector.views.marks import marks_of
 from flopwatch_collector.views.nodes import nodes_of_job, signals_by_job
-from flopwatch_collector.views.present import Present
+from flopwatch_collector.views.present import JobNow, Present
 from flopwatch_collector.views.sources import Moment, Sources
 from flopwatch_collector.views.strip import strip_of
 
@@ -21,7 +24,16 @@ from flopwatch_collector.views.strip import strip_of
 def job_of(sources: Sources, present: Present, moment: Moment, status: Status, number: int) -> Job:
     """The page of one job."""
     job = present.jobs(moment, [number])[number]
-    record = job.record
+    page, made = _page(sources, moment, status, job)
+    if job.ended:
+        return page
+    others = present.jobs(moment, jobs.within(moment))
+    seen = (page.row, made.rollups.get(number), made.ledger.get(number))
+    return replace(page, diagnosis=diagnosis_of(moment, job, seen, others))
+
+
+def _page(sources: Sources, moment: Moment, status: Status, job: JobNow) -> tuple[Job, jobs.JobTables]:
+    record, number = job.record, job.record.number
     ledger = sources.accounting.ledger_rows(moment.start, moment.now, job=number)
     rolled = sources.accounting.job_rollups(moment.start, moment.now, [number], hourly=moment.hourly)
     told = rollups.told_only(rolled, {number: job})
@@ -36,7 +48,7 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
     history = alerts.of_job(sources.alerts.history(moment.start), record.job_id)
     row = jobs.job_row(sources, moment, job, made)
     newest = evidence.newest(job, made.rollups.get(number), moment.now)
-    return Job(
+    page = Job(
         status=status,
         range_seconds=moment.asked.seconds,
         row=row,
@@ -57,6 +69,7 @@ def job_of(sources: Sources, present: Present, moment: Moment, status: Status, n
         standing=standing_of(job.basis, job.figure),
         goodput=_goodput(sources, moment, timeline, ledger),
     )
+    return page, made
 
 
 def _goodput(

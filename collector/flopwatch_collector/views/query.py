@@ -18,12 +18,13 @@ from flopwatch_collector.views import fleet as fleet_view
 from flopwatch_collector.views import job as job_view
 from flopwatch_collector.views import jobs as jobs_view
 from flopwatch_collector.views.alerts import AlertSource, alerts_of
-from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, facts_of
+from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, Shown, facts_of
 from flopwatch_collector.views.measured import MeasuredFleet
 from flopwatch_collector.views.memo import Memo
 from flopwatch_collector.views.present import Present
 from flopwatch_collector.views.sources import Moment, Sources
 from flopwatch_collector.views.status import status_of
+from flopwatch_collector.views.watch import Watch
 
 ASKED_LATELY_SECONDS = 30.0
 NEWEST_DAYS = 2
@@ -62,6 +63,7 @@ class CollectorQuery:
         self._older_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._group_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
+        self._watch = Watch()
 
     def aside(self) -> "CollectorQuery":
         """The same answers, kept apart: what is asked here is not made anew as pages that are looked at are."""
@@ -163,7 +165,8 @@ class CollectorQuery:
         made = jobs_view.tables(self._sources, moment, found, ledger)
         rows = jobs_view.job_rows(self._sources, moment, found, made)
         verdict = fleet_view.verdict_of(self._sources, self._past(moment))
-        return facts_of(self._sources, moment, found, rows, verdict)
+        shown = Shown(jobs=found, rows=rows, rollups=made.rollups)
+        return facts_of(self._sources, moment, shown, verdict, self._watch)
 
     def generation(self) -> int:
         """Rises whenever an answer may have changed: with every batch, accounting and change of an alert."""

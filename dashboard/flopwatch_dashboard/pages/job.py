@@ -7,14 +7,14 @@ from dash.development.base_component import Component
 
 from flopwatch.query import Job, Query
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import job_head, job_tables, parts, phrases, tables
+from flopwatch_dashboard.components import job_diagnosis, job_head, job_tables, parts, phrases, tables
 from flopwatch_dashboard.figures import gap, lines, strip
 from flopwatch_dashboard.figures.lines import Line
 from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
 GRAPHS = ("mfu", "gap", "strip", "steps", "activity", "network", "power")
-LISTS = ("nodes", "shape", "findings", "sessions", "marks", "alerts")
+LISTS = ("diagnosis", "nodes", "shape", "findings", "sessions", "marks", "alerts")
 CARDS = (*GRAPHS, *LISTS)
 
 
@@ -27,6 +27,7 @@ def skeleton() -> list[Component]:
     cards["strip"].children.append(html.Div(id="job-legend"))
     rows = [
         html.Div([cards["mfu"], cards["gap"]], className="row r1"),
+        cards["diagnosis"],
         cards["strip"],
         html.Div([cards["steps"], cards["activity"]], className="row two"),
         html.Div([cards["network"], cards["power"]], className="row two"),
@@ -163,6 +164,7 @@ def _power(job: Job) -> list[Line]:
 
 def _lists(job: Job, view: View) -> dict[str, Any]:
     return {
+        "diagnosis": job_diagnosis.diagnosis(job, view),
         "nodes": job_tables.nodes(job, view),
         "shape": [job_tables.shape(job, view), job_tables.arithmetic(job, view)],
         "findings": job_tables.findings(job, view),
@@ -181,7 +183,8 @@ def _heads(job: Job, view: View) -> dict[str, list[Component]]:
     if figure.run_dtype_ratio is not None:
         mfu_sub += f" · {phrases.own_peak(figure, view)}"
     titles = {
-        name: (view.t(f"job.{name}"), "") for name in ("findings", "sessions", "marks", "alerts", "strip")
+        name: (view.t(f"job.{name}"), "")
+        for name in ("diagnosis", "findings", "sessions", "marks", "alerts", "strip")
     }
     titles |= {
         "mfu": (view.t("job.mfu"), mfu_sub),

@@ -2,11 +2,13 @@
 """Chinese texts: the same keys and placeholders as the English table."""
 
 from flopwatch_dashboard.texts.zh_breakeven import BREAKEVEN_TEXTS
+from flopwatch_dashboard.texts.zh_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
 from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
     **BREAKEVEN_TEXTS,
+    **DIAGNOSIS_TEXTS,
     **MFU_TEXTS,
     **SOURCE_TEXTS,
     # frame

@@ -9,6 +9,7 @@ import pytest
 import flopwatch_dashboard
 from flopwatch import query, wire
 from flopwatch.accelerators import by_name
+from flopwatch.answers import diagnosis
 from flopwatch.mfu_hypotheses import BUGS, CONVENTION_TEXTS, hypotheses
 from flopwatch.mfu_standing import CLASS_TEXTS, Place
 from flopwatch_dashboard.text import TABLES, t
@@ -21,6 +22,8 @@ CAUSES = (
 )  # fmt: skip
 RULES = (
     "MfuLow", "JobHang", "Straggler", "IdleHeld", "NodeDown", "NoData", "HighUtilLowMfu", "BelowBreakeven",
+    "MfuDrop", "MfuBelowNorm", "StepSpikes", "HangSuspect", "RestartStorm", "NoProgress", "CkptSlow", "HwThrottle",
+    "ThermalThrottle", "GpuLost", "GpuErrors", "LinkDegraded", "LemonNode", "AgentUnhealthy", "BudgetBurn",
 )  # fmt: skip
 EXPLANATIONS = {
     *CONVENTION_TEXTS, *(code for code, _, _ in BUGS),
@@ -94,6 +97,9 @@ def test_every_key_that_the_code_names_has_a_text() -> None:
         ("model_class", tuple(CLASS_TEXTS)),
         ("place", typing.get_args(Place)),
         ("dtype_basis", typing.get_args(wire.DtypeBasis)),
+        ("diagnosis", typing.get_args(diagnosis.DiagnosisCode)),
+        ("next", typing.get_args(diagnosis.DiagnosisCode)),
+        ("confidence", typing.get_args(diagnosis.Confidence)),
     ],
 )
 def test_every_code_of_the_contract_has_a_text(table: str, codes: tuple[str, ...]) -> None:

@@ -1,0 +1,154 @@
+"""What is remembered between evaluations: who was suspected, and what counters were."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from flopwatch.query import JobRow
+from flopwatch_collector.compute.detection import baseline
+from flopwatch_collector.compute.detection.lemons import LOOKBACK_SECONDS, Lemon, lemons
+from flopwatch_collector.compute.detection.peers import Suspect, suspect_of
+from flopwatch_collector.model import Columns, FleetState, empty
+from flopwatch_collector.views import watching
+from flopwatch_collector.views.node_health import XID_SECONDS, Reported, Seen, healths, incidents_of
+from flopwatch_collector.views.present import JobNow
+from flopwatch_collector.views.sources import Sources
+from flopwatch_collector.watched import NodeHealth, WatchedRun
+
+REPORT_SECONDS = 300.0
+REPORTS = 4
+TRAFFIC_SECONDS = 300.0
+OVERDUE_SECONDS = 60.0
+TRAFFIC_COLUMNS = ("ts", "node", "transmit_bytes_per_second", "receive_bytes_per_second")
+
+
+@dataclass(slots=True)
+class Watch:
+    """The memory of one collector's evaluations; used by one thread."""
+
+    seen: dict[int, Seen] = field(default_factory=dict)
+    suspects: dict[int, tuple[Suspect | None, ...]] = field(default_factory=dict)
+    lemons: tuple[Lemon, ...] = ()
+    reported_seconds: float = 0.0
+
+    def nodes(self, sources: Sources, state: FleetState, now: float) -> dict[int, NodeHealth]:
+        """The health of every node."""
+        reported = Reported(
+            events=sources.store.events(now - XID_SECONDS, now, ("xid",)),
+            alerts=sources.alerts.active(),
+            lemons=self.lemons,
+        )
+        return healths(state, reported, self.seen, now)
+
+    def runs(
+        self,
+        sources: Sources,
+        state: FleetState,
+        found: Mapping[int, tuple[JobNow, JobRow, Columns | None]],
+        now: float,
+    ) -> dict[int, WatchedRun]:
+        """What is watched of every running job."""
+        samples = watching.by_job(state.latest)
+        running = {number: one for number, one in found.items() if not one[0].ended}
+        self._report(sources, state, running, samples, now)
+        drops = {
+            row.labels.get("job_id"): row.values for row in sources.alerts.active() if row.rule == "MfuDrop"
+        }
+        norms = _norms(running)
+        nothing = {name: values[:0] for name, values in state.latest.items()}
+        made = {}
+        for number, (job, row, rolled) in running.items():
+            own = samples.get(number, nothing)
+            silence = watching.silence_of(state, job, own, rolled, now)
+            if silence is not None and (silence.overdue_seconds or 0.0) > OVERDUE_SECONDS:
+                silence = replace(
+                    silence, nic_ratio=_traffic_ratio(sources, job, silence.overdue_seconds or 0.0, now)
+                )
+            saves = watching.saves_of(job.timeline)
+            made[number] = WatchedRun(
+                steps=watching.history_of(job),
+                frozen=watching.frozen_of(drops.get(row.job_id)),
+                trend=row.trend,
+                norm_ratio=norms.get(number),
+                silence=silence,
+                suspects=self.suspects.get(number, ()),
+                launches=_launches(job),
+                launches_without_progress=watching.launches_without_progress(job.timeline),
+                saves_seconds=saves,
+                checkpoint_share=_share(job, saves, now),
+            )
+        return made
+
+    def _report(
+        self,
+        sources: Sources,
+        state: FleetState,
+        running: Mapping[int, tuple[JobNow, JobRow, Columns | None]],
+        samples: Mapping[int, Columns],
+        now: float,
+    ) -> None:
+        """Every five minutes: who is slower than its peers in each job."""
+        if 0.0 <= now - self.reported_seconds < REPORT_SECONDS:
+            return
+        self.reported_seconds = now
+        history = (*sources.alerts.active(), *sources.alerts.history(now - LOOKBACK_SECONDS))
+        self.lemons = lemons(incidents_of(history), len(state.nodes), now)
+        nodes = {part.node for job, _, _ in running.values() for part in job.record.parts}
+        traffic = empty(TRAFFIC_COLUMNS)
+        if nodes:
+            traffic = sources.store.node_series(now - TRAFFIC_SECONDS, now, TRAFFIC_SECONDS, sorted(nodes))
+        suspects = {}
+        for number, (job, _, _) in running.items():
+            suspect = None
+            if job.bucket == "STEP" and number in samples:
+                own = {part.node for part in job.record.parts}
+                gpus = watching.gpu_signals(state, samples[number], now)
+                suspect = suspect_of(gpus, watching.link_signals(state, traffic, own))
+            suspects[number] = (*self.suspects.get(number, ()), suspect)[-REPORTS:]
+        self.suspects = suspects
+
+
+def _traffic_ratio(sources: Sources, job: JobNow, overdue: float, now: float) -> float | None:
+    """The network throughput since the run fell silent over that of the quarter of an hour before it."""
+    nodes = sorted({part.node for part in job.record.parts})
+    if len(nodes) < 2 or overdue <= OVERDUE_SECONDS:
+        return None
+    silent = now - overdue
+    before = _mean_rate(sources.store.node_series(silent - 900.0, silent, 900.0, nodes))
+    since = _mean_rate(sources.store.node_series(max(silent + 30.0, now - 120.0), now, 120.0, nodes))
+    return since / before if since is not None and before else None
+
+
+def _mean_rate(traffic: Columns) -> float | None:
+    rate = traffic["transmit_bytes_per_second"] + traffic["receive_bytes_per_second"]
+    known = rate[np.isfinite(rate)]
+    return float(known.mean()) if known.size else None
+
+
+def _norms(running: Mapping[int, tuple[JobNow, JobRow, Columns | None]]) -> dict[int, float]:
+    """By job: the median MFU of other runs with as many FLOPs a token on the same GPU in the same format."""
+    groups: dict[tuple[object, ...], list[tuple[int, float]]] = {}
+    for number, (_, row, _) in running.items():
+        mfu = row.mfu
+        if mfu.measured_ratio is not None and mfu.flops_per_token and mfu.basis != "steps+reported":
+            key = (f"{mfu.flops_per_token:.1e}", mfu.gpu_model, mfu.dtype)
+            groups.setdefault(key, []).append((number, mfu.measured_ratio))
+    found = {}
+    for group in groups.values():
+        for number, _ in group:
+            norm = baseline.norm(value for other, value in group if other != number)
+            if norm is not None:
+                found[number] = norm
+    return found
+
+
+def _launches(job: JobNow) -> tuple[float, ...]:
+    sessions = job.timeline.sessions if job.timeline is not None else ()
+    return tuple(one.begin_seconds for one in sessions if one.begin_seconds is not None)
+
+
+def _share(job: JobNow, saves: tuple[float, ...], now: float) -> float | None:
+    if job.timeline is None or not saves or not job.timeline.steps["ts"].size:
+        return None
+    return sum(saves) / max(now - float(job.timeline.steps["begin"].min()), 1.0)
