@@ -58,7 +58,8 @@ def _cell(star: float | None, mean: float | None, view: View, *, used: bool) -> 
     pays = None if mean is None else star is not None and mean >= star
     kind = "" if pays is None else "pays" if pays else "pays-not"
     hint = "" if pays is None else view.t("econ.own" if pays else "econ.cloud")
-    return html.Span(view.line(star), className=f"cell {kind}{' used' if used else ''}", title=hint)
+    shown = wording.percent(star) if star else view.line(star)
+    return html.Span(shown, className=f"cell {kind}{' used' if used else ''}", title=hint)
 
 
 def gates(group: GroupEconomy, view: View) -> Component:
@@ -136,7 +137,11 @@ def _factor(name: str, info: EfficiencyInfo, view: View) -> list[Component | str
     own, cloud = getattr(info, f"own_{name}"), getattr(info, f"cloud_{name}")
     shown = wording.number if name == "peak_tflops" else wording.percent
     badge = [html.Span(source, className="badge")] if own is not None else []
-    basis = [html.Span(view.t(f"rho.{info.basis}"), className="badge")] if cloud is not None else []
+    basis = (
+        [html.Span(view.t(f"rho.{info.basis}"), className="badge")]
+        if cloud is not None and info.basis != "none"
+        else []
+    )
     return [
         view.t(f"factor.{name}"),
         html.Span([shown(own, 1), *badge], className="mfu-c"),

@@ -83,7 +83,7 @@ class _Maker:
 
     def _field(self, field: Field, entry: CostInput) -> Component:
         view, raw = self._view, self._raw(field)
-        base, unit = plain(entry.value), view.t(f"unit.{field.unit}", currency=self._currency)
+        base, unit = plain(entry), view.t(f"unit.{field.unit}", currency=self._currency)
         shown = self._shown.get(entry.name, entry)
         usual, source = _usual(field, view), view.t(f"input_source.{shown.source}")
         told = source if shown.value is not None and shown.source != "file" else ""
@@ -117,8 +117,10 @@ def _hint(field: Field, name: str, told: Sequence[str], view: View) -> str:
     return " · ".join(word for word in words if word)
 
 
-def plain(value: object) -> str:
-    """A number as it is typed; measured ones rounded, so that a field changes only when it looks different."""
-    if value is None:
+def plain(entry: CostInput) -> str:
+    """A number as it is typed; measured ones rounded, so that a box changes only when it looks different."""
+    if entry.value is None:
         return ""
-    return f"{value:.5g}" if isinstance(value, float) and abs(value) < 1 else f"{value:.10g}"
+    if entry.source == "measured":
+        return f"{entry.value:.3g}" if entry.value < 1 else f"{entry.value:.5g}"
+    return f"{entry.value:.10g}"

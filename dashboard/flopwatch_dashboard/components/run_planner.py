@@ -77,7 +77,7 @@ def _fields(group: GroupEconomy) -> tuple[_Field, ...]:
 
 
 def _percent(ratio: float | None, otherwise: float) -> str:
-    return f"{(otherwise if ratio is None else ratio) * 100:.4g}%"
+    return f"{(otherwise if ratio is None else ratio) * 100:.3g}%"
 
 
 def _box(field: _Field, text: str, wrong: bool, view: View) -> Component:  # noqa: FBT001 (said by the caller's name)
@@ -148,7 +148,7 @@ def _plan(values: Mapping[str, float], economy: Economy, group: GroupEconomy, vi
 def _measured(run: Run, economy: Economy, view: View) -> list[Component]:
     """The same at what the fleet measured, where that is another efficiency."""
     mfu, goodput = economy.measured.own_mfu, economy.measured.own_goodput
-    if not mfu or not goodput:
+    if not mfu or not goodput or max(abs(mfu / run.mfu - 1.0), abs(goodput / run.goodput - 1.0)) < 0.005:
         return []
     size = size_of(replace(run, mfu=mfu, goodput=goodput))
     words = view.t(

@@ -10,13 +10,15 @@ from dash.development.base_component import Component
 from tests.fixtures import dashboard_economy as costs
 from tests.fixtures.dashboard_cluster import ClusterQuery, days, status
 
-from flopwatch.answers.economy import Economy
+from flopwatch.answers.economy import CostInput, Economy
+from flopwatch.query import FoundFact, Job, Range
 from flopwatch.run_sizing import size_of
 from flopwatch_collector.config_costs import CloudCosts, CostGroup, CostSettings, OwnCosts
 from flopwatch_dashboard.components import (
     breakeven_head,
     breakeven_tables,
     cost_file,
+    cost_form,
     cost_inputs,
     run_compare,
     run_planner,
@@ -278,3 +280,44 @@ def test_runs_whose_batch_is_not_known_are_refused_with_the_reason() -> None:
     assert "These runs cannot be compared" in refused
     assert "the global batch size is not known of train-a-1001, train-a-1004" in refused
     assert "nowhere" in words(run_compare.compare(ClusterQuery(), answer().groups[0], unknown))
+
+
+def test_a_measured_input_is_rounded_so_that_the_box_does_not_change_at_every_tick() -> None:
+    entry = CostInput(name="efficiency.own_mfu", value=0.392754, source="measured", adjustable=True)
+
+    assert cost_form.plain(entry) == "0.393"
+    assert cost_form.plain(dataclasses.replace(entry, value=989.4)) == "989.4"
+    assert cost_form.plain(dataclasses.replace(entry, value=0.392754, source="file")) == "0.392754"
+
+
+def test_money_of_a_plan_is_that_of_capacity_when_owned_and_of_work_when_rented() -> None:
+    group = answer(efficiency__cloud_goodput=0.95, efficiency__cloud_peak_tflops=989.4).groups[0]
+    typed = {"params": 70e9, "tokens": 2e12, "peak_tflops": 989.4, "days": 30.0, "mfu": 0.40, "goodput": 0.90}
+    run = run_planner.run_of({**typed, "spares": 0.05, "gpus_per_node": 8.0})
+    size = size_of(run)
+
+    working = 6 * 70e9 * 2e12 / (989.4e12 * 0.36) / 3_600
+    rented = 6 * 70e9 * 2e12 / (989.4e12 * 0.39 * 0.95) / 3_600
+
+    assert run_planner.own_cost(size, group) == pytest.approx(FIXED * 960 * 720 + 0.104 * working)
+    assert run_planner.cloud_cost(run, size, group) == pytest.approx(rented * 3.0)
+    assert run_planner.cloud_cost(run, size, dataclasses.replace(group, cloud_price=None)) is None
+
+
+def test_runs_that_are_alike_stand_side_by_side() -> None:
+    class Alike(ClusterQuery):
+        def job(self, job_id: str, asked: Range) -> Job | None:
+            found = super().job(job_id, asked)
+            facts = {"global_batch_size": 1_024, "sequence_length": 8_192, "dtype": "bf16"}
+            known = tuple(
+                FoundFact(name=name, value=value, source="log", origin="log") for name, value in facts.items()
+            )
+            return None if found is None else dataclasses.replace(found, found=known)
+
+    view = View(inputs=(("compare.other", "train-a-1004"), ("compare.own", "train-a-1001")))
+
+    shown = words(run_compare.compare(Alike(), answer().groups[0], view))
+
+    assert "cannot be compared" not in shown
+    assert "Step MFU 31.2% 36.9%" in shown
+    assert "A used GPU-hour $3.10 $3.00" in shown
