@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def _from_folder(folder: Path, settings: config.Settings, asked: Range) -> Itera
     quiet = dataclasses.replace(settings, collector=collector, notify=(), routes=(), remote_write=())
     running = app.build(quiet, environ={})
     with contextlib.closing(_Closing(running)):
+        running.accounting.follow(time.time())
         rows = sorted(running.query.jobs(asked).rows, key=lambda row: -(row.gpus or row.gpus_observed or 0))
         for row in rows[:MOST_JOBS]:
             job = running.query.job(row.job_id, asked)

@@ -58,6 +58,8 @@ data_dir = "{folder}/collector"
 [alerts]
 mfu_low_for_seconds = 6
 warmup_steps = 2
+group_wait_seconds = 0
+group_interval_seconds = 0
 evaluate_seconds = 1
 
 [[notify]]

@@ -85,7 +85,7 @@ def rehearse(jobs: Sequence[Job], settings: AlertSettings) -> Rehearsal:
 
 
 def _follow(records: dict[str, AlertRecord], ended: list[AlertRecord], reading: Reading, now: float) -> None:
-    """The alert after this reading; an episode that is over when the next begins is kept apart."""
+    """The alert after this reading, in the words of when it fired; an episode that is over is kept apart."""
     key = fingerprint(reading.rule, reading.labels)
     before = records.get(key)
     after = advance(before, reading, now)
@@ -93,6 +93,12 @@ def _follow(records: dict[str, AlertRecord], ended: list[AlertRecord], reading: 
         ended.append(before)
     if after is None:
         records.pop(key, None)
+    elif (
+        before is not None
+        and before.fired_seconds is not None
+        and after.fired_seconds == before.fired_seconds
+    ):
+        records[key] = replace(after, summary=before.summary)
     else:
         records[key] = after
 
