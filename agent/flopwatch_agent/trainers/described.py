@@ -9,6 +9,7 @@ from flopwatch.blocks import ShapeError
 from flopwatch.shape import ModelShape
 from flopwatch_agent.trainers.derive import complete_shape
 from flopwatch_agent.trainers.facts import Fact, integer
+from flopwatch_agent.trainers.flavors import flavor_config
 
 NOT_UNDERSTOOD: dict[str, Any] = {}
 
@@ -25,7 +26,7 @@ def described_shape(facts: Mapping[str, Fact]) -> dict[str, Any] | None:
     elif isinstance(document, str):
         found = _of_config(document)
     if found is None:
-        return complete_shape(facts)
+        return complete_shape(facts) or _of_flavor(facts)
     return found if found is not NOT_UNDERSTOOD else None
 
 
@@ -49,3 +50,9 @@ def _of_config(document: str) -> dict[str, Any] | None:
         return ModelShape.from_hf_config(json.loads(document)).to_dict()
     except ShapeError:
         return None
+
+
+def _of_flavor(facts: Mapping[str, Fact]) -> dict[str, Any] | None:
+    family, flavor = facts.get("model_family"), facts.get("flavor")
+    config = flavor_config(str(family), str(flavor)) if family and flavor else None
+    return None if config is None or "hidden" in facts else _of_config(json.dumps(config))

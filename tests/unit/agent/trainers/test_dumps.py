@@ -79,7 +79,7 @@ DUMPS = {
         {"hidden": 4096, "n_layers": 32, "vocab": 128256},
     ),
     "torchtitan, a family of unknown sizes": (
-        'INFO - Running with args: {\n  "model": {\n    "flavor": "8B"\n  }\n}\nModel qwen3 8B size: 8,190,735,360 total parameters\n' + TITAN,
+        'INFO - Running with args: {\n  "model": {\n    "flavor": "8B"\n  }\n}\nModel gpt_oss 8B size: 8,190,735,360 total parameters\n' + TITAN,
         {"parameter_count": 8_190_735_360},
         None,
     ),
@@ -114,6 +114,48 @@ def test_a_dump_tells_the_run_and_the_shape(name: str) -> None:
     assert {key: getattr(run, key) for key in of_run} == of_run
     assert (shape and {key: shape.get(key) for key in of_shape or shape}) == (of_shape or shape)
     assert (shape is None) == (of_shape is None)
+
+
+# parameters as the models' publishers state them, billions: total of the weights in matrices and embeddings
+PUBLISHED = {
+    ("qwen3", "0.6B"): 0.596, ("qwen3", "1.7B"): 1.72, ("qwen3", "4B"): 4.02, ("qwen3", "8B"): 8.19,
+    ("qwen3", "14B"): 14.77, ("qwen3", "32B"): 32.76, ("qwen3", "30B-A3B"): 30.53, ("qwen3", "235B-A22B"): 235.09,
+    ("deepseek_v3", "16B"): 15.71, ("deepseek_v3", "236B"): 235.74, ("deepseek_v3", "671B"): 671.03,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "flavor"), PUBLISHED)
+def test_a_flavor_of_torchtitan_has_the_published_number_of_parameters(family: str, flavor: str) -> None:
+    log = (
+        f'INFO - Running with args: {{\n  "model": {{\n    "name": "{family}",\n    "flavor": "{flavor}"\n  }}\n}}\n'
+        f"Model {family} {flavor} size: 1,000 total parameters\n{TITAN}"
+    )
+    shape = parse_whole(log.encode()).runs[-1].shape
+
+    assert shape is not None
+    assert parameters(shape) / 1e9 == pytest.approx(PUBLISHED[family, flavor], rel=0.005)
+
+
+def parameters(shape: dict[str, Any]) -> int:
+    hidden = shape["hidden"]
+    total = hidden * shape["vocab"] * (1 if shape["tied_embeddings"] else 2)
+    for block in shape["blocks"]:
+        mixer, mlp = block["mixer"], block["mlp"]
+        if mixer["kind"] == "attention":
+            heads = 2 * mixer["heads"] + 2 * mixer["kv_heads"]
+            attention = hidden * mixer["head_dim"] * heads
+        else:
+            per_head = mixer["nope"] + mixer["rope"]
+            queries = mixer.get("q_lora") or 0
+            attention = (queries or hidden) * mixer["heads"] * per_head + hidden * queries
+            attention += hidden * (mixer["kv_lora"] + mixer["rope"]) + mixer["heads"] * mixer["v"] * hidden
+            attention += mixer["kv_lora"] * mixer["heads"] * (mixer["nope"] + mixer["v"])
+        if mlp["kind"] == "dense_mlp":
+            width = mlp["ffn"]
+        else:
+            width = mlp["n_experts"] * mlp["expert_ffn"] + mlp["shared_expert_ffn"]
+        total += block["count"] * (attention + 3 * hidden * width)
+    return int(total)
 
 
 def test_a_world_size_that_several_counts_fit_is_not_guessed() -> None:
