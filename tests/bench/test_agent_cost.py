@@ -1,10 +1,11 @@
 """What the agent costs: CPU of a real process over the fake library, and the SDK's time a step."""
 
-import importlib.util
 import os
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -77,14 +78,60 @@ def test_cpu_and_memory_of_the_agent(fake_nvml: FakeNvml, tmp_path: Path, interv
         print(f"\nagent, {interval} s interval: {cpu:.2f} CPU-s a minute, {memory:.1f} MiB")
         assert cpu <= (0.5 if interval == 1 else 0.12)
         assert memory <= 60
-        if importlib.util.find_spec("nvitop") is not None and interval == 1:
-            other, _ = cost([sys.executable, "-m", "nvitop_exporter", "--port", "0"], fake_nvml.environment)
-            print(f"nvitop-exporter: {other:.2f} CPU-s a minute")
-            assert cpu < other / 2
     finally:
         for process in started:
             process.kill()
             process.wait(5)
+
+
+PEERS = os.environ.get("FLOPWATCH_PEERS_PYTHON")
+"""A Python that has nvitop-exporter and gpustat installed."""
+SCRAPE_SECONDS = 15.0
+
+
+def started(command: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    with log.open("wb") as sink:
+        return subprocess.Popen(command, env={**os.environ, **environment}, stdout=sink, stderr=sink)
+
+
+@pytest.mark.skipif(
+    PEERS is None, reason="FLOPWATCH_PEERS_PYTHON names no Python with nvitop-exporter and gpustat"
+)
+def test_agent_and_peers_over_the_same_library_in_the_same_minute(
+    fake_nvml: FakeNvml, tmp_path: Path
+) -> None:
+    trained = workers(fake_nvml)
+    settings = {
+        "INTERVAL_SECONDS": "1", "PORT": "0", "HOST": "127.0.0.1", "DATA_DIR": str(tmp_path / "data"),
+        "SDK_SOCKET": "off", "SYS_ROOT": str(ports(tmp_path / "sys")), "COLLECTOR_URL": "http://127.0.0.1:9",
+    }  # fmt: skip
+    own = {f"FLOPWATCH_AGENT_{name}": value for name, value in settings.items()}
+    commands = {
+        "flopwatch agent": [sys.executable, "-m", "flopwatch_agent"],
+        "nvitop-exporter": [str(PEERS), "-m", "nvitop_exporter", "--port", "19881", "--interval", "1"],
+        "gpustat": [str(PEERS), "-m", "gpustat", "-i", "1", "-a"],
+    }
+    logs = {name: tmp_path / f"{number}.log" for number, name in enumerate(commands)}
+    running = {
+        name: started(command, fake_nvml.environment | own, logs[name]) for name, command in commands.items()
+    }
+    try:
+        time.sleep(WARM_UP_SECONDS)
+        port = re.findall(r"metrics at [\d.]+:(\d+)", logs["flopwatch agent"].read_text())[0]
+        before = {name: cpu_seconds(process.pid) for name, process in running.items()}
+        for _ in range(4):
+            for page in (port, "19881"):
+                urllib.request.urlopen(f"http://127.0.0.1:{page}/metrics", timeout=5).read()
+            time.sleep(SCRAPE_SECONDS)
+        used = {name: cpu_seconds(process.pid) - before[name] for name, process in running.items()}
+        for name, process in running.items():
+            print(f"\n{name}: {used[name]:.2f} CPU-s a minute, {memory_mib(process.pid):.1f} MiB", end="")
+        print()
+    finally:
+        for process in (*running.values(), *trained):
+            process.kill()
+            process.wait(15)
+    assert used["flopwatch agent"] < used["nvitop-exporter"]
 
 
 RECEIVER = """
