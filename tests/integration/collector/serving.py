@@ -23,8 +23,10 @@ from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.config import CollectorSettings
+from flopwatch_collector.config_schedulers import SiteSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.ingest.directory import Directory
+from flopwatch_collector.schedulers import assembling
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import StoreSettings
@@ -83,6 +85,7 @@ def front(
             ready=lambda: made.is_ready,
             version="0",
             mount=mount,
+            schedulers=_schedulers(made),
         )
     )
     try:
@@ -91,6 +94,20 @@ def front(
         ingest.close()
         store.close()
         control.close()
+
+
+def _schedulers(made: Front) -> assembling.Assembled:
+    return assembling.assemble(
+        assembling.Parts(
+            site=SiteSettings(),
+            time_zone="UTC",
+            state=made.directory.state,
+            accept=made.ingest.accept_batch,
+            store=made.store,
+            control=made.control,
+            clock=time.time,
+        )
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
