@@ -30,7 +30,8 @@ def tone(economy: Economy, group: GroupEconomy | None) -> str:
 def verdict(economy: Economy, group: GroupEconomy | None, view: View) -> list[Component]:
     """The sentence, both decisions, and the arithmetic one click away; what to give first where nothing is."""
     if group is None:
-        return [parts.icon("info"), html.B(view.t("econ.unset_title"))]
+        key = "econ.unavailable_title" if without_ledger(economy) else "econ.unset_title"
+        return [parts.icon("info"), html.B(view.t(key))]
     colour = tone(economy, group)
     csv = html.A(
         [parts.icon("down"), html.Span(view.t("frame.csv"))],
@@ -48,6 +49,11 @@ def verdict(economy: Economy, group: GroupEconomy | None, view: View) -> list[Co
         html.Details([html.Summary(view.t("econ.arithmetic")), lines], className="arith"),
         csv,
     ]
+
+
+def without_ledger(economy: Economy) -> bool:
+    """Whether the source of the data cannot say what was billable."""
+    return "ledger" in economy.status.unavailable
 
 
 def _title(group: GroupEconomy, view: View) -> str:

@@ -19,11 +19,11 @@ from flopwatch_dashboard.components import (
     run_planner,
 )
 from flopwatch_dashboard.components.cost_inputs import Answered, Typed
-from flopwatch_dashboard.figures import cost_curves, demand, tornado
+from flopwatch_dashboard.figures import cost_curves, demand, sustained, tornado
 from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
-GRAPHS = ("curve", "tornado", "demand")
+GRAPHS = ("curve", "tornado", "days", "demand")
 LISTS = ("form", "gates", "table", "sizes", "efficiency", "groups", "prices", "notes", "plan", "compare")
 CARDS = (*GRAPHS, *LISTS)
 
@@ -36,8 +36,9 @@ def skeleton() -> list[Component]:
         cards[name] = parts.card(f"be-{name}", content, kind=f"list be-{name}-card")
     rows = [
         html.Div([cards["curve"], cards["tornado"]], className="row two"),
-        html.Div([cards["demand"], cards["gates"]], className="row two"),
-        html.Div([cards["table"], cards["efficiency"]], className="row r1"),
+        html.Div([cards["days"], cards["demand"]], className="row two"),
+        html.Div([cards["gates"], cards["efficiency"]], className="row two"),
+        cards["table"],
         html.Div(cards["groups"], id="be-groups-row"),
         html.Div(
             [cards["sizes"], html.Div([cards["prices"], cards["notes"]], className="stack-v be-last")],
@@ -68,7 +69,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
         "verdict": breakeven_head.verdict(economy, group, view),
         "tone": f"summary tone-{breakeven_head.tone(economy, group)}",
         "changes": breakeven_head.changes(answered, given, group, view),
-        "unset": _unset(view) if group is None else [],
+        "unset": _unset(economy, view) if group is None else [],
         "body": "hidden" if group is None else "stack-v",
     }
     if group is None:
@@ -76,7 +77,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
     return {
         **shown,
         "tiles": breakeven_head.tiles_of(economy, group, view),
-        **_figures(group, economy.currency, view),
+        **_figures(economy, group, view),
         **_lists(answered, given, group, view),
         "plan": run_planner.planner(economy, group, view),
         "compare": run_compare.compare(query, group, view),
@@ -97,7 +98,12 @@ def _group(economy: Economy, given: Typed) -> GroupEconomy | None:
     )
 
 
-def _unset(view: View) -> list[Component]:
+def _unset(economy: Economy, view: View) -> list[Component]:
+    """What to do first: give costs, or, where the source has no ledger, ask the command."""
+    if breakeven_head.without_ledger(economy):
+        step = (view.t("econ.unavailable_next"), "flopwatch breakeven --costs costs.toml --utilisation 0.7")
+        words = parts.next_step(view.t("econ.unavailable_text"), step)
+        return [html.Section(words, className="card lone be-unset")]
     text = cost_file.example()
     link = html.A(
         [parts.icon("down"), html.Span(view.t("econ.download_toml"))],
@@ -115,8 +121,11 @@ def _unset(view: View) -> list[Component]:
     return [html.Section(words, className="card lone be-unset")]
 
 
-def _figures(group: GroupEconomy, currency: str, view: View) -> dict[str, Any]:
+def _figures(economy: Economy, group: GroupEconomy, view: View) -> dict[str, Any]:
+    currency, days = economy.currency, group.days or economy.days
     return {
+        "days": sustained.sustained(group, days, view),
+        "days-aria": sustained.description(group, days, view),
         "curve": cost_curves.cost_curves(group, currency, view),
         "curve-aria": cost_curves.description(group, currency, view),
         "tornado": tornado.tornado(group, view),
@@ -149,6 +158,7 @@ def _heads(economy: Economy, group: GroupEconomy, view: View) -> dict[str, list[
         "form": view.t("econ.form_sub", currency=economy.currency),
         "curve": view.t("econ.curve_sub"),
         "tornado": view.t("econ.tornado_sub"),
+        "days": view.t("econ.days_sub"),
         "demand": view.t("econ.demand_sub", basis=basis) if basis else "",
         "gates": view.t("econ.gates_sub"),
         "table": view.t("econ.table_sub"),

@@ -332,4 +332,14 @@ BREAKEVEN_TEXTS: dict[str, str] = {
     "compare.eflop_cost": "A useful EFLOP",
     "compare.loss": "Loss at {tokens} tokens",
     "compare.rho": "ρ = {ratio}: MFU × goodput × peak of the first over the second, for [costs.efficiency].",
+    # days, and sources without a ledger
+    "econ.days": "Days against U*",
+    "econ.days_sub": "billable utilisation a day; pale days do not count",
+    "econ.days_aria": "{above} of {valid} valid days are at or above U* {line}.",
+    "econ.days_none": "No day is known yet.",
+    "econ.day_uncounted": "does not count: too much is unknown",
+    "econ.days_mean": "mean 30 d",
+    "econ.unavailable_title": "This source of data cannot tell what was billable, so costs have nothing to be held against",
+    "econ.unavailable_text": "Samples of hardware say whether a kernel ran, not whether the hour would have been billed. A flopwatch collector keeps the ledger that does.",
+    "econ.unavailable_next": "The line itself, without it, at a utilisation of your own:",
 }

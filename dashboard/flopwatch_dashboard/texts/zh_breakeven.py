@@ -332,4 +332,14 @@ BREAKEVEN_TEXTS: dict[str, str] = {
     "compare.eflop_cost": "每有效 EFLOP",
     "compare.loss": "{tokens} token 时的损失",
     "compare.rho": "ρ = {ratio}：前者与后者的 MFU × 有效训练时间占比 × 峰值之比，可写入 [costs.efficiency]。",
+    # days, and sources without a ledger
+    "econ.days": "每日利用率与 U*",
+    "econ.days_sub": "每日算力利用率（计费口径）；浅色的日子不计",
+    "econ.days_aria": "{valid} 个有效日中有 {above} 日达到或高于 U* {line}。",
+    "econ.days_none": "尚无已知的日子。",
+    "econ.day_uncounted": "不计：未知过多",
+    "econ.days_mean": "30 天均值",
+    "econ.unavailable_title": "此数据来源无法说明哪些时间会被计费，因此成本无从对照",
+    "econ.unavailable_text": "硬件采样只说明是否有内核运行，不说明该小时是否会被计费。flopwatch 采集端的台账可以说明。",
+    "econ.unavailable_next": "在没有台账时，可按您自己给出的利用率计算平衡点：",
 }
