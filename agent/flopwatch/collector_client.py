@@ -84,8 +84,10 @@ def ask(address: Address, method: str, path: str, body: object | None = None) ->
         raise AskError(f"what answers at {address.url} is no flopwatch collector: no JSON") from error
 
 
-def fetch(address: Address, method: str, path: str, body: object | None = None) -> bytes:
-    """The answer's bytes, whatever they are.
+def fetch(
+    address: Address, method: str, path: str, body: object | None = None, *, seconds: float = ANSWER_SECONDS
+) -> bytes:
+    """The answer's bytes, whatever they are; ``seconds`` is how long each part of it may take.
 
     Raises:
         AskError: no answer, or one that is an error; its words are the message.
@@ -97,7 +99,7 @@ def fetch(address: Address, method: str, path: str, body: object | None = None) 
     if address.token is not None:
         request.add_header("Authorization", f"Bearer {address.token}")
     try:
-        with _opener(address).open(request, timeout=ANSWER_SECONDS) as response:
+        with _opener(address).open(request, timeout=seconds) as response:
             content: bytes = response.read(MAX_ANSWER_BYTES)
             return content
     except urllib.error.HTTPError as error:

@@ -12,7 +12,7 @@ import msgspec
 
 from flopwatch import settings as settings_file
 from flopwatch.answers.report import REPORT_BY
-from flopwatch.collector_client import DEFAULT_URL, AskError, address_from, fetch
+from flopwatch.collector_client import DEFAULT_URL, Address, AskError, address_from, fetch
 from flopwatch.job_command import job_id
 from flopwatch_collector import app, config
 from flopwatch_collector.reports.focus import NoPrice
@@ -24,7 +24,9 @@ from flopwatch_collector.store.port import StoreLocked, Unavailable
 
 SETTLE_SECONDS = 120.0
 """So long a data folder's outstanding time is computed before the report is made of what there is."""
-REFUSED = 422
+REPORT_SECONDS = 600.0
+"""A report of months of a large fleet takes its time."""
+NOT_FOUND, REFUSED = 404, 422
 SIMULATED_MARK = "SIMULATED"
 """A file that a demo leaves in its folder."""
 
@@ -117,14 +119,33 @@ def content_of(wanted: Wanted, options: argparse.Namespace) -> bytes:
         return _from_folder(wanted, options)
     address = address_from(options.url, options.token_file, os.environ)
     try:
-        found = None if wanted.job is None else job_id(address, wanted.job)
-        return fetch(address, "GET", _path(wanted, found))
+        return _asked(wanted, address)
     except AskError as error:
         if error.status == REFUSED:
             raise WrongUse(str(error)) from error
         if error.status is None and options.url is None and _has_data(options):
             return _from_folder(wanted, options)
         raise NotThere(str(error)) from error
+
+
+def _asked(wanted: Wanted, address: Address) -> bytes:
+    """The collector's answer. A job it does not list any more may still have a report, under its id.
+
+    Raises:
+        AskError: it does not answer, or refuses.
+    """
+    if wanted.job is None:
+        return fetch(address, "GET", _path(wanted, None), seconds=REPORT_SECONDS)
+    try:
+        found, unlisted = job_id(address, wanted.job), None
+    except AskError as error:
+        found, unlisted = wanted.job, error
+    try:
+        return fetch(address, "GET", _path(wanted, found), seconds=REPORT_SECONDS)
+    except AskError as error:
+        if error.status == NOT_FOUND and unlisted is not None:
+            raise AskError(str(unlisted), NOT_FOUND) from error
+        raise
 
 
 def _path(wanted: Wanted, job: str | None) -> str:
@@ -211,7 +232,7 @@ def _job(wanted: Wanted, reports: Reports) -> bytes:
     names = (wanted.job,)
     found = [job for job in jobs if job.job_id in names or job.scheduler_job_id in names or job.name in names]
     newest = max(found, key=lambda job: job.last_seen_seconds, default=None)
-    report = None if newest is None else reports.job(newest.job_id)
+    report = reports.job(wanted.job or "" if newest is None else newest.job_id)
     if report is None:
         raise NotThere(f"there is no job {wanted.job!r}")
     if wanted.format == "json":

@@ -1,7 +1,7 @@
 """Reports of jobs: made when a job has ended and its time is final, and kept when its raw data are gone."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from flopwatch.answers.goodput import Goodput
@@ -20,9 +20,18 @@ from flopwatch_collector.views.nodes import signals_by_job
 from flopwatch_collector.views.sources import Moment
 
 KIND = "job_report"
+"""Each job's report is of a kind of its own, so that one is read without the others; this one lists them."""
+KEPT_SECONDS = 730 * 86_400.0
 BEFORE_SECONDS = 3_600.0
 AT_ONCE = 20
 """Reports that are made in one go at most."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """A report that is kept."""
+
+    end_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,9 +44,9 @@ class JobReports:
 
     def get(self, job_id: str) -> JobReport | None:
         """The report of a job: the kept one, else as it stands; None where there is no such job."""
-        kept = self.control.load(KIND, JobReport).get(job_id)
-        if kept is not None:
-            return kept
+        kept = self.control.load(_kind(job_id), JobReport)
+        if job_id in kept:
+            return kept[job_id]
         numbers = {job.job_id: job for job in self.maker.sources.fleet.state().jobs.values()}
         record = numbers.get(job_id)
         return None if record is None else self._made(record)
@@ -48,7 +57,8 @@ class JobReports:
         edge = accounting.provisional_from_seconds
         if edge is None:
             return 0
-        kept = self.control.load(KIND, JobReport)
+        kept = self.control.load(KIND, Kept)
+        self._forget(kept)
         jobs = self.maker.sources.fleet.state().jobs.values()
         due = [
             job
@@ -57,10 +67,18 @@ class JobReports:
         ]
         newest = sorted(due, key=lambda job: -(job.end_seconds or 0.0))[:AT_ONCE]
         made = [self._made(job) for job in newest]
-        whole = {report.job_id: report for report in made if report.final}
-        if whole:
-            self.control.save(KIND, whole)
+        whole = [report for report in made if report.final]
+        for report in whole:
+            listed = {report.job_id: Kept(end_seconds=report.end_seconds or report.made_seconds)}
+            self.control.save_all({_kind(report.job_id): {report.job_id: report}, KIND: listed})
         return len(whole)
+
+    def _forget(self, kept: Mapping[str, Kept]) -> None:
+        """Drop reports of jobs that ended long ago."""
+        for job_id, known in kept.items():
+            if known.end_seconds < self.clock() - KEPT_SECONDS:
+                self.control.delete(_kind(job_id), [job_id])
+                self.control.delete(KIND, [job_id])
 
     def _made(self, record: JobRecord) -> JobReport:
         sources, now = self.maker.sources, self.clock()
@@ -104,3 +122,7 @@ class JobReports:
             return None
         rows = self.maker.sources.accounting.ledger_rows(*span, job=record.number)
         return self.maker.sources.accounting.goodput_of(timeline, rows, span, now)
+
+
+def _kind(job_id: str) -> str:
+    return f"{KIND}/{job_id}"

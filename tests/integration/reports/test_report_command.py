@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,20 @@ def test_a_folder_without_data_or_with_a_running_collector_is_refused(
 
     assert run(capfdbinary, "--data-dir", str(tmp_path / "nothing"))[0] == 2
     assert run(capfdbinary, "--data-dir", str(tmp_path / "collector"))[0] == 1
+
+
+def test_a_job_that_is_forgotten_still_has_its_report(
+    open_site: OpenSite, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    site = open_site()
+    site.train(900.0)
+    made = site.running.reports.job(next(iter(site.running.directory.state().jobs.values())).job_id)
+    assert made is not None
+    old = replace(made, job_id="old-1", final=True)
+    site.running.control.save("job_report/old-1", {"old-1": old})
+    with serving(site.running.app) as asked:
+        status, out, _ = run(
+            capfdbinary, "--url", f"http://127.0.0.1:{asked.port}", "--job", "old-1", "--json"
+        )
+
+    assert (status, json.loads(out)["job_id"]) == (0, "old-1")
