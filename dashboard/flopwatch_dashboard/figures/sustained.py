@@ -39,7 +39,11 @@ def sustained(group: GroupEconomy, days: Sequence[Day], view: View) -> frame.Fig
 
 def description(group: GroupEconomy, days: Sequence[Day], view: View) -> str:
     """The figure in words."""
-    counted = [day.billable_ratio for day in _known(days) if day.valid and day.billable_ratio is not None]
+    counted = [
+        day.billable_ratio
+        for day in _known(days)
+        if day.valid and day.complete and day.billable_ratio is not None
+    ]
     if not counted:
         return view.t("econ.days_none")
     above = 0 if group.u_star is None else sum(ratio >= group.u_star for ratio in counted)

@@ -24,7 +24,7 @@ from flopwatch_dashboard.components import (
     run_planner,
 )
 from flopwatch_dashboard.components.cost_fields import FIELDS
-from flopwatch_dashboard.figures import cost_curves, demand, tornado
+from flopwatch_dashboard.figures import cost_curves, demand, sustained, tornado
 from flopwatch_dashboard.pages import breakeven
 from flopwatch_dashboard.view import View, from_browser
 
@@ -321,3 +321,25 @@ def test_runs_that_are_alike_stand_side_by_side() -> None:
     assert "cannot be compared" not in shown
     assert "Step MFU 31.2% 36.9%" in shown
     assert "A used GPU-hour $3.10 $3.00" in shown
+
+
+def test_days_at_or_over_the_line_are_counted_and_days_without_data_are_no_zero() -> None:
+    group = answer().groups[0]
+    figure = sustained.sustained(group, days(), ENGLISH)
+
+    # Of 28 finished days with data 11 reach 65.37 %; today is not over.
+    assert sustained.description(group, days(), ENGLISH) == "11 of 28 valid days are at or above U* 65.4%."
+    assert [len(trace["x"]) for trace in figure["data"]] == [30, 30]
+    assert sustained.sustained(group, (), ENGLISH)["data"] == []
+
+
+def test_a_source_without_a_ledger_is_not_told_to_set_costs() -> None:
+    query = ClusterQuery()
+    query.costs = None
+    query.frame = dataclasses.replace(query.frame, unavailable=("ledger", "money"))
+
+    shown = breakeven.render(query, ENGLISH, "")
+
+    assert "cannot tell what was billable" in words(shown["verdict"])
+    assert "capex_per_gpu" not in words(shown["unset"])
+    assert "flopwatch breakeven --costs costs.toml --utilisation 0.7" in words(shown["unset"])
