@@ -79,14 +79,14 @@ class Spool:
             OSError: it could not be written; the number stays free.
         """
         packed = gzip.compress(body, 6, mtime=0)
-        target = self._path(sequence)
-        temporary = target.with_suffix(".tmp")
+        target = f"{self._folder}/{sequence:020d}{SUFFIX}"  # text: a Path costs more than writing
+        temporary = f"{self._folder}/{sequence:020d}.tmp"
         try:
             write_synced(temporary, packed)
-            temporary.replace(target)
+            os.replace(temporary, target)  # noqa: PTH105 - as above
             sync_folder(self._folder)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
         with self._lock:
             self._waiting[sequence] = len(packed)
@@ -211,7 +211,7 @@ def require_whole(name: str, packed: bytes) -> None:
         raise DamagedBatchError(f"{name}: {error}") from error
 
 
-def write_synced(path: Path, data: bytes) -> None:
+def write_synced(path: Path | str, data: bytes) -> None:
     """Write a file so that it is on disk when this returns."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

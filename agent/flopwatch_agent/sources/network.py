@@ -6,6 +6,7 @@ files are read, through descriptors that stay open. Counters stay counters. Infi
 that cannot be read costs its value, never the port.
 """
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -73,9 +74,15 @@ class NetworkSource:
         if due or devices != self._devices:
             self._files.close()
             self._devices, self._found_at = devices, now
-            self._ports = (*self._rdma(), *self._slingshot(), *self._ethernet())
+            found = (*self._rdma(), *self._slingshot(), *self._ethernet())
+            self._ports = tuple(self._with_files(port) for port in found)
         samples = (self._sample(now, port) for port in self._ports)
         return Readings(port_samples=tuple(sample for sample in samples if sample is not None))
+
+    def _with_files(self, port: Port) -> Port:
+        """The port with those of its counters that there are; the others are looked for again in a minute."""
+        there = (path for path in port.errors if self._files.number(path) is not None)
+        return dataclasses.replace(port, errors=tuple(there))
 
     def _sample(self, now: float, port: Port) -> PortSample | None:
         transmit, receive = self._octets(port, port.transmit), self._octets(port, port.receive)
