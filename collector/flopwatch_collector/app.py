@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from flopwatch.query import Query
 from flopwatch_collector import duty
 from flopwatch_collector.accounting import Accounting, Terms
+from flopwatch_collector.alerting.actions import Actions
 from flopwatch_collector.alerting.delivery.channels import wiring
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.desk import AlertDesk
@@ -285,6 +286,13 @@ def _clockwork(
 ) -> Periodic:
     accounting, query, engine = work
     mailing = mailing_of(settings, reports, kept.duty_control, kept.duty, lambda: directory.simulated)
+    actions = Actions(
+        settings=settings.actions,
+        active=engine.active,
+        control=kept.duty_control,
+        simulated=lambda: directory.simulated,
+    )
+    acting = {"actions": (actions.consider, settings.alerts.evaluate_seconds)} if settings.actions else {}
     return Periodic(
         accounting=accounting,
         engine=engine,
@@ -298,6 +306,7 @@ def _clockwork(
         more={
             "job_reports": (lambda _: reports.jobs.keep_finished(), JOB_REPORTS_SECONDS),
             "mailing": (mailing.send_due, MAILING_SECONDS),
+            **acting,
         },
     )
 

@@ -12,6 +12,7 @@ from flopwatch import accelerators
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
 from flopwatch_collector import config_alerts, config_cluster
+from flopwatch_collector.config_actions import ActionSettings, read_actions
 from flopwatch_collector.config_budgets import BudgetSettings, read_budgets
 from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
@@ -216,6 +217,7 @@ class Settings:
     routes: tuple[RouteSettings, ...] = ()
     peak_overrides: tuple[PeakOverride, ...] = ()
     remote_write: tuple[RemoteWriteSettings, ...] = ()
+    actions: tuple[ActionSettings, ...] = ()
     budgets: tuple[BudgetSettings, ...] = ()
     reports: tuple[ReportSettings, ...] = ()
     site: SiteSettings = field(default_factory=SiteSettings)
@@ -242,6 +244,7 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         routes=config_alerts.read_routes(tables, notify),
         peak_overrides=_peak_overrides(tables),
         remote_write=_remote_write(tables),
+        actions=read_actions(tables),
         budgets=read_budgets(tables),
         reports=read_reports(tables),
         site=read_site(tables),
