@@ -22,6 +22,8 @@ SCAN_SECONDS = 20.0
 SHARED_SECONDS = 0.5
 MAX_OUTPUTS = 4096
 MAX_NAMED = 16
+SLURM_DAEMONS = frozenset(("slurmstepd", "slurmd"))
+"""They take a task's output on its way to another process, and what they write themselves is the node's log."""
 LOG_SUFFIXES = (".log", ".out", ".txt", ".jsonl", ".csv", ".err")
 
 TERMINAL = (
@@ -253,7 +255,6 @@ class LogFinder:
     def _readers(self, job: ObservedJob, pipes: set[int], now: float) -> list[tuple[int, bool]]:
         """Who takes the pipes, and whether as its standard input, which is what ``tee`` does."""
         links = {f"pipe:[{inode}]" for inode in pipes}
-        tree = self.procfs.tree
         ours = {process.pid for process in job.processes}
         slurm = job.sighting.scheduler_job_id if job.sighting.scheduler == "slurm" else None
         found = []
@@ -261,9 +262,9 @@ class LogFinder:
             if pid in ours or pid in self._strangers:
                 continue
             reads = standard_input in links
-            same = slurm is not None and slurm_job(tree.text(f"{pid}/cgroup") or "") == slurm
+            same = slurm is not None and self._is_of_slurm(pid, slurm, now)
             if reads or same:
-                found.append((pid, reads or (tree.text(f"{pid}/comm") or "").strip() == "srun"))
+                found.append((pid, reads or self._comm(pid) == "srun"))
         above = (pid for pid in self._ancestors(job) if pid not in self._strangers)
         return found + [(pid, False) for pid in above if self._holds(pid, links)]
 
@@ -275,10 +276,21 @@ class LogFinder:
             for _ in range(ANCESTORS if process.is_top else 0):
                 fields = (self.procfs.tree.text(f"{pid}/stat") or "").rpartition(")")[2].split()
                 pid = int(fields[1]) if len(fields) > 1 else 0
-                if pid <= 1 or pid in found:
+                if pid <= 1 or pid in found or self._comm(pid) in SLURM_DAEMONS:
                     break
                 found.append(pid)
         return found
+
+    def _is_of_slurm(self, pid: int, job: str, now: float) -> bool:
+        """Whether a process belongs to a job: by its cgroup, and ``srun`` by its environment where there is none."""
+        found = slurm_job(self.procfs.tree.text(f"{pid}/cgroup") or "")
+        if found is not None or self._comm(pid) != "srun":
+            return found == job
+        client = self.procfs.process(pid, now)
+        return client is not None and client.variable("SLURM_JOB_ID", "SLURM_JOBID") == job
+
+    def _comm(self, pid: int) -> str:
+        return (self.procfs.tree.text(f"{pid}/comm") or "").strip()
 
     def _holds(self, pid: int, links: set[str]) -> bool:
         return any(

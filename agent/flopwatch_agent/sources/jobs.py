@@ -13,6 +13,7 @@ from flopwatch_agent.attribution import (
     job_kind,
     metrics_ports,
     output_paths,
+    pod_uid,
     program_name,
     rendezvous,
     slurm_job,
@@ -275,7 +276,7 @@ def as_job_process(process: Process, *, is_top: bool) -> JobProcess:
 
 def output_files(members: list[Process]) -> tuple[SlurmFile, ...]:
     """Where Slurm may put the output of a job's processes on this node."""
-    of_slurm = (item for item in members if slurm_job(item.cgroup) is not None)
+    of_slurm = (item for item in members if pod_uid(item.cgroup) is None)
     return tuple(dict.fromkeys(file for item in of_slurm for file in slurm_files(item.variable)))
 
 
