@@ -6,6 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from flopwatch_agent.trainers.prefilter import SIGNS
 from flopwatch_agent.trainers.reader import LogReader
 
@@ -69,3 +71,53 @@ def test_lines_made_of_signs_cost_no_more_than_two_seconds_a_megabyte() -> None:
 
         assert [item.step for item in reader.everything().steps] == [1, 2]
         assert seconds <= 2.0, sign
+
+
+ROW = "iter {}: loss 2.5, time 250.00ms, mfu 40.00%\n"
+MEBIBYTE = 1 << 20
+LINES: dict[str, str] = {
+    "a dict that stays open": "{{'loss': 1.0, 'a': {{\n",
+    "an open brace": "{{'a':\n",
+    "a training bar": "Training: 10%|# | {n}/100000 [00:10<10:00, 1.00it/s, loss=2.0]\r",
+    "a bar without a description": " 10%|# | {n}/100000 [00:10<10:00, 1.00it/s]\r",
+    "an argument": "  num_layers_{n} .................... {n}\n",
+    "the shortest argument": " a .. b\n",
+    "an overflow": "OVERFLOW!\n",
+    "a count of parameters": "parameters {n}\n",
+    "a loss alone": "loss: 1.{n}\n",
+    "half a row": "step: {n} loss: 1.0\n      grad_norm: 1.0\n",
+    "a launch": "***** Running training *****\n  Num Epochs = {n}\n",
+    "a step of JSON": '{{"step": {n}, "loss": 1.0}}\n',
+    "a line that docker cut": '{{"log":"loss: 1.{n}","stream":"stdout","time":"2026-01-01T00:00:00Z"}}\n',
+    "a step that goes back and forth": "iter {n}1: loss 2.5, time 250.00ms\niter {n}: loss 2.5, time 250.00ms\n",
+    "a row of each step": ROW.replace("{}", "{n}"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_short_lines_that_all_look_like_a_trainers_are_read_in_linear_time_and_rows_after_them_are_not_lost(
+    name: str,
+) -> None:
+    """Twice as much text may not cost more than twice the time, give or take the clock."""
+    costs = []
+    for size in (MEBIBYTE // 4, MEBIBYTE // 2):
+        text = "".join(
+            LINES[name].format(n=n) for n in range(size // len(LINES[name].format(n=1000)))
+        ).encode()
+        reader = LogReader(kind="stdout")
+        reader.feed("".join(ROW.format(n) for n in range(1, 4)).encode(), 0.0)
+
+        begin = time.process_time()
+        for place in range(0, len(text), 1 << 18):
+            reader.feed(text[place : place + (1 << 18)], 0.0)
+            reader.take()
+        costs.append((time.process_time() - begin) / (len(text) / MEBIBYTE))
+        after = range(900_000_001, 900_000_021)
+        reader.feed(("\n" + "".join(ROW.format(n) for n in after)).encode(), 1.0)
+        reader.finish()
+        found = {row.step for row in reader.take().steps}
+        assert len(found & set(after)) >= len(after) - 1
+
+    print(f"\n{name}: {costs[-1]:.2f} s of CPU a MiB")
+    assert costs[-1] < 4.0
+    assert costs[-1] < 1.6 * costs[0] + 0.1

@@ -62,7 +62,7 @@ class Unframer:
     """Takes container framing off, joining the parts of a long line; keeps the open part of each stream."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, bytes] = {}
+        self._parts: dict[str, bytearray] = {}
 
     @property
     def joining(self) -> bool:
@@ -82,12 +82,17 @@ class Unframer:
 
     def _cri(self, line: bytes, found: re.Match[bytes]) -> list[Record]:
         stream = found[2].decode()
-        content = self._parts.pop(stream, b"") + line[found.end() :]
         if found[3] == b"P":
-            self._parts[stream] = content[:_MAX_JOINED_CHARACTERS]
+            self._open(stream, line[found.end() :])
             return []
+        content = bytes(self._parts.pop(stream, b"")) + line[found.end() :]
         stamp = read_stamp(found[1].decode())
         return _pieces(without_escapes(content).decode("utf-8", "replace"), stream, stamp)
+
+    def _open(self, stream: str, part: bytes) -> None:
+        """Keep a part of a line; what goes beyond the bound is dropped."""
+        parts = self._parts.setdefault(stream, bytearray())
+        parts += part[: _MAX_JOINED_CHARACTERS - len(parts)]
 
     def _structured(self, line: bytes) -> list[Record] | None:
         document = _json_object(line)
@@ -96,12 +101,12 @@ class Unframer:
             return None
         stream = str(document.get("stream", ""))
         if "log" in document and "stream" in document:
-            before = self._parts.pop(stream, b"")
-            if before:
-                message = without_escapes(before + message.encode()).decode("utf-8", "replace")
             if not message.endswith(("\n", "\r")):
-                self._parts[stream] = message.encode()[:_MAX_JOINED_CHARACTERS]
+                self._open(stream, message.encode())
                 return []
+            before = self._parts.pop(stream, None)
+            if before:
+                message = without_escapes(bytes(before) + message.encode()).decode("utf-8", "replace")
         stamp = _sink_time(document)
         return _pieces(message, stream, stamp)
 
