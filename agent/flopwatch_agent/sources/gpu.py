@@ -27,6 +27,7 @@ STALE_INTERVALS = 3
 CLOSE_SECONDS = 1.8
 """How long closing waits for calls that are under way; a wait for events lasts a second."""
 MISMATCH_RESTART_SECONDS = 60.0
+NEEDS_NEW_PROCESS = frozenset((nvml.LIBRARY_MISMATCH, nvml.UNKNOWN))
 OPENING = "NVML is being opened"
 NvmlState = Literal["ok", "absent", "failed"]
 
@@ -174,7 +175,7 @@ class GpuSource:
 
     @property
     def needs_restart(self) -> bool:
-        """Whether only a new process can use NVML: the driver was upgraded under this one."""
+        """Whether only a new process may use NVML: the driver was upgraded, or does not open after unknown errors."""
         since = self._mismatch_since
         return since is not None and time.monotonic() - since > MISMATCH_RESTART_SECONDS
 
@@ -252,6 +253,9 @@ class GpuSource:
         self._close("the agent is ending")
 
     def _open_or_rescan(self) -> None:
+        if self._workers and all(worker.error_code == nvml.UNKNOWN for worker in self._workers):
+            # A container that lost its device files answers so for ever, until NVML is opened anew.
+            self._close("every GPU answers with an unknown error")
         try:
             if not self._open:
                 nvml.init()
@@ -267,7 +271,7 @@ class GpuSource:
         if (state, str(error)) != (self._nvml, self._reason):
             logger.warning("no GPU data: %s; trying again every %d s", error, RETRY_SECONDS)
         self._nvml, self._reason = state, str(error)
-        if error.code == nvml.LIBRARY_MISMATCH and self._mismatch_since is None:
+        if error.code in NEEDS_NEW_PROCESS and self._mismatch_since is None:
             self._mismatch_since = time.monotonic()
         if self._open:
             self._close(str(error))
