@@ -93,6 +93,8 @@ class NodeStates:
         told: list[Standing] = []
         for node in reading.nodes:
             name = fleet.name_of(node)
+            if name not in fleet.nodes:
+                continue
             oldest = reading.time_seconds - OLDEST_SECONDS
             states: list[tuple[Declaration, float | None, str]] = []
             if node.trouble is not None:

@@ -33,13 +33,18 @@ def node_from(row: Row) -> ScheduledNode:
     return ScheduledNode(
         name=name,
         host_name=text(row.get("hostname")) or text(row.get("node_hostname")),
-        gpu_count=gpus_of(text(row.get("gres"))),
+        gpu_count=None if _is_absent(states) else gpus_of(text(row.get("gres"))),
         trouble=trouble,
         trouble_since_seconds=since if trouble is not None else None,
         trouble_text=reason,
         maintenance=maintenance,
         maintenance_text=reason if maintenance else "",
     )
+
+
+def _is_absent(states: frozenset[str]) -> bool:
+    """Whether the node is only an entry: no machine stands behind it now, so it is no capacity."""
+    return "FUTURE" in states or ("CLOUD" in states and "POWERED_DOWN" in states)
 
 
 def _trouble(states: frozenset[str]) -> Trouble | None:

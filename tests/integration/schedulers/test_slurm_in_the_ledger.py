@@ -195,16 +195,18 @@ def test_a_drained_node_is_out_of_service_from_when_slurm_says_until_it_is_back(
 ) -> None:
     cluster.push(reports("n1", T0 - 10.0, T0, ()))
     drained = node("n1", state=["IDLE", "DRAIN"], reason="bad NIC", reason_changed_at=int(T0) + 300)
+    login = {"name": "login", "gres": "", "state": ["IDLE", "DRAIN"], "reason": "no GPUs here"}
     slurm.jobs()
-    slurm.says("nodes", {"nodes": [node("n1")]})
+    slurm.says("nodes", {"nodes": [node("n1"), login]})
     cluster.read(T0)
-    slurm.says("nodes", {"nodes": [drained]})
+    slurm.says("nodes", {"nodes": [drained, login]})
     cluster.read(T0 + 330.0)
     slurm.says("nodes", {"nodes": [node("n1", state=["IDLE"])]})
     cluster.read(T0 + 900.0)
     cluster.push(reports("n1", T0, T0 + 2400.0, ()))
     cluster.settle(T0 + 2400.0)
 
+    assert [known.name for known in cluster.state.nodes.values()] == ["n1"]
     assert cluster.ledger(T0, T0 + 1200.0) == {"FAULT": 8 * 600_000, "FREE:no_demand": 8 * 600_000}
 
 

@@ -217,6 +217,7 @@ def test_nodes_are_drained_out_of_order_or_in_maintenance() -> None:
         "drain", 1_796_000_000.0, "bad NIC",
     )  # fmt: skip
     assert [node.trouble for node in (down, asleep, older)] == ["health", None, "drain"]
+    assert [node.gpu_count for node in (down, asleep, older)] == [8, None, 8]
     assert (kept.maintenance, kept.trouble, kept.gpu_count) == (True, None, 8)
 
 
