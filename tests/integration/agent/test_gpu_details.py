@@ -1,5 +1,10 @@
 """What depends on architecture, driver branch and kind of module, read at /metrics of a real agent."""
 
+import os
+import shutil
+import subprocess
+import urllib.request
+
 import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import Agent, eventually
@@ -106,3 +111,20 @@ def test_mig_instances_have_activity_of_their_own_and_no_utilisation(fake_nvml: 
     fake_nvml.write("gpus 1", "gpm 0 80 30 50 40", "event 0 0x100 0")
     eventually(lambda: instance not in agent.metrics(), 10)
     assert agent.has(f'flopwatch_gpu_up{{gpu_uuid="{UUID.format(0)}"}}', 1.0)
+
+
+@pytest.mark.skipif(
+    shutil.which("promtool") is None and not os.environ.get("FLOPWATCH_TEST_EVERYTHING"),
+    reason="promtool (Debian: prometheus) is not installed",
+)
+def test_promtools_linter_finds_nothing(fake_nvml: FakeNvml, new_agent) -> None:
+    fake_nvml.write("gpus 3", "module 0 900", "arch 1 10", "mig 2 2")
+    agent = new_agent()
+    eventually(lambda: of(agent, "flopwatch_gpu_tensor_active_ratio", 0))
+    fake_nvml.write("gpus 3", "module 0 900", "arch 1 10", "mig 2 2", "xid 0 79")
+    eventually(lambda: of(agent, "flopwatch_gpu_xid_errors_total", 0, xid="79"))
+
+    page = urllib.request.urlopen(f"http://127.0.0.1:{agent.port}/metrics", timeout=5).read()
+    checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, check=False)
+
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
