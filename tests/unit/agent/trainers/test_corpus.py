@@ -126,3 +126,25 @@ def test_world_size_and_tokens_are_those_of_the_answer_or_unknown(name: str) -> 
     assert world_size(facts) in (run.get("world_size"), None)
     if run.get("tokens_per_step") is not None and tokens_per_step(facts) is not None:
         assert tokens_per_step(facts) == run["tokens_per_step"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_log_that_is_followed_while_it_grows_gives_the_rows_of_the_whole(name: str) -> None:
+    data = content(name)
+    chance = random.Random(11)  # noqa: S311 - not for secrets
+    reader, place, rows = LogReader(), 0, []
+    while place < len(data):
+        size = chance.randint(1, 3_000)
+        reader.feed(data[place : place + size], None)
+        rows += reader.take().steps
+        place += size
+    reader.finish()
+    rows += reader.take().steps
+    whole = parse_whole(data).steps
+
+    assert [(row.step, row.session, row.loss) for row in rows] == [
+        (row.step, row.session, row.loss) for row in whole
+    ]
+    for live, right in zip(rows, whole, strict=True):
+        told_later = live.seconds is None and live.step == whole[0].step
+        assert told_later or (live.seconds, live.basis) == (right.seconds, right.basis)
