@@ -14,7 +14,7 @@ _RULES_ZH = {
     "ThermalThrottle": "温度降频", "RestartStorm": "频繁重启", "NoProgress": "多次重启无进展", "CkptSlow": "检查点过慢",
     "GpuLost": "GPU 丢失", "NodeDown": "节点故障", "NoData": "节点无数据", "AgentUnhealthy": "采集端异常",
     "BelowBreakeven": "利用率低于平衡线", "BudgetBurn": "预算超支", "DeadMan": "心跳", "TestAlert": "测试告警",
-    "LowUtilUser": "用户利用率低",
+    "LowUtilUser": "用户利用率低", "GpuErrors": "GPU 错误", "LinkDegraded": "链路降级", "LemonNode": "反复出问题的节点",
 }  # fmt: skip
 _STATES_ZH = {"firing": "告警", "resolved": "已恢复"}
 _SEVERITIES_ZH = {"critical": "严重", "warning": "警告", "info": "提示"}
