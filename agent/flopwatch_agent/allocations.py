@@ -106,6 +106,8 @@ def gpu_of_device_id(text: str, devices: tuple[GpuDevice, ...]) -> str | None:
         minor, instance = int(plain[1]), plain[2]
         wanted = None if instance is None else int(instance)
         return next((d.uuid for d in devices if d.minor == minor and d.mig_instance_id == wanted), None)
+    if re.match(r"(?:GPU|MIG)-\w", text) is None:
+        return None
     whole = WHOLE_UUID.match(text)
     shared = SHARED.fullmatch(text)
     uuid = whole.group(0) if whole is not None else shared["uuid"] if shared is not None else text

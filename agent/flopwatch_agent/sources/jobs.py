@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flopwatch.wire import Finding, GpuDevice, JobKind, JobSighting
+from flopwatch_agent.allocations import gpu_of_device_id
 from flopwatch_agent.attribution import (
     JobIdentity,
     config_paths,
@@ -341,11 +342,14 @@ def declared_target(ref: str, text: str | None) -> tuple[float | None, Finding |
 
 
 def leased_gpus(members: list[Process], devices: tuple[GpuDevice, ...]) -> tuple[str, ...] | None:
-    """GPUs that Slurm gave the job here, from its global indices (minor numbers); None when they do not all fit."""
+    """GPUs that Slurm gave the job here, by global indices (minor numbers) or UUIDs; None when they do not all fit."""
     text = variable(members, "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
     if not text:
         return None
     by_minor = {device.minor: device.uuid for device in devices if device.mig_parent_uuid is None}
-    found = [by_minor.get(int(part)) if part.isdigit() else None for part in text.split(",")]
+    found = [
+        by_minor.get(int(part)) if part.isdigit() else gpu_of_device_id(part, devices)
+        for part in text.split(",")
+    ]
     known = [uuid for uuid in found if uuid is not None]
     return tuple(known) if known and len(known) == len(found) else None

@@ -212,7 +212,7 @@ def test_a_declared_target_is_a_ratio_or_a_percentage(text: str, target: float |
     assert (doubt is None) == (target is not None)
 
 
-def test_leased_gpus_are_slurms_global_indices_by_minor_number_or_unknown() -> None:
+def test_leased_gpus_are_slurms_global_indices_by_minor_number_or_uuids_or_unknown() -> None:
     devices = tuple(
         GpuDevice(uuid=f"GPU-{n}", slot=f"0000:{n:02x}:00.0", name="H100", minor=7 - n) for n in range(8)
     )
@@ -223,4 +223,6 @@ def test_leased_gpus_are_slurms_global_indices_by_minor_number_or_unknown() -> N
     assert leased("0,7") == ("GPU-7", "GPU-0")
     assert leased("0,9") is None
     assert leased("gpu:2") is None
+    assert leased("GPU-3,GPU-1") == ("GPU-3", "GPU-1")
+    assert leased("GPU-3,") is None
     assert leased_gpus([process()], devices) is None
