@@ -52,6 +52,14 @@ def router(reports: Reports, caller: CallerNeed) -> APIRouter:
         headers = {"Content-Disposition": f'{place}; filename="{made.name}"'}
         return Response(made.content, media_type=made.media, headers=headers)
 
+    _add_values(api, reports)
+    return api
+
+
+def _add_values(api: APIRouter, reports: Reports) -> None:
+    """Reports of jobs, and budgets."""
+    refusals = (401, 403, 422, 429, 500)
+
     @api.get("/reports/jobs/{job_id}", response_model=None, responses=answers(JobReport, *refusals, 404))
     async def job(
         job_id: JobId,
@@ -68,8 +76,6 @@ def router(reports: Reports, caller: CallerNeed) -> APIRouter:
     async def budgets() -> Response:
         """Budgets and quotas: used, forecast, state; and jobs beyond their declared GPU-hours."""
         return as_json(await asyncio.to_thread(reports.budgets.answer))
-
-    return api
 
 
 def _period(reports: Reports, asked: Asked) -> tuple[float, float]:
