@@ -20,7 +20,7 @@ _EPOCH = re.compile(r"[Ee]poch:? (\d+)")
 _NUMBERED = re.compile(rf"\b(\d+)\|(\d+)\|Loss: ({NUMBER})")
 """torchtune's description: epoch, step over all epochs, loss."""
 _GLOBAL_STEP = re.compile(r"\bglobal_step=(\d+)(?:\.0*)?[,\]]")
-_LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_|step_)?loss[=:] ?({NUMBER})")
+_LOSS = re.compile(rf"\(loss: ({NUMBER})\)|\b(?:train_|step_)?loss(?:_step)?[=:] ?({NUMBER})")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,6 @@
 """What trainers' own timers, bars and reports give, and what they leave unknown."""
 
-# ruff: noqa: E501 - log lines are as long as they are
+# ruff: noqa: E501, ISC004 - log lines are as long as they are
 
 import pytest
 
@@ -162,3 +162,57 @@ def test_a_row_inside_a_dict_that_stays_open_is_read_when_it_is_printed() -> Non
     reader.feed(b"iter 2: loss 2.5, time 250.00ms, mfu 40.00%\n}}\n", 2.0)
 
     assert [row.step for row in reader.take().steps] == [1, 2]
+
+
+def test_lightnings_bar_tells_the_loss_of_the_step_it_has_reached() -> None:
+    line = "Epoch 0:  {n}%|#| {n}/1000 [00:{s:02d}<10:00,  0.33it/s, v_num=0, train_loss_step=2.{n}, train_loss_epoch=3.1]\r"
+    parsed = parse_whole("".join(line.format(n=n, s=3 * n) for n in range(1, 16)).encode())
+
+    assert [(row.step, row.loss) for row in parsed.steps] == [(5, 2.5), (10, 2.10), (15, 2.15)]
+    assert [row.step_seconds for row in parsed.steps[1:]] == [3.0, 3.0]
+
+
+LAUNCHED = {
+    "Megatron-LM under kubectl and torchrun, a loss that is no number": (
+        "2025-11-02T10:00:0{n}.120Z [pod/a-0/pytorch] [default7]: [2025-11-02 10:00:0{n}] iteration {n}/ 100 | consumed samples: 8"
+        " | elapsed time per iteration (ms): 2000.0 | learning rate: 1E-05 | global batch size: 8 | lm loss: nan | loss scale: 1.0 |\n",
+        (2, 2.0, "nan"),
+    ),
+    "torchtitan in colours under torchrun": (
+        "\x1b[36m[rank0]:[titan] 2026-02-03 10:00:0{n},123 - root - INFO - \x1b[31mstep:  {n}  \x1b[32mloss: 12.{n}"
+        "  \x1b[38;2;180;60;0mgrad_norm: 1.2  \x1b[34mtps: 8,123  \x1b[36mtflops: 400.12  \x1b[35mmfu: 40.46%\x1b[39m\n",
+        (2, 1.0, 12.2),
+    ),
+    "NeMo 2 under nemo-run": (
+        "nemo_run/0 [default0]:Training epoch 0, iteration {n}/99 | lr: 3e-05 | global_batch_size: 512 | global_step: {n}"
+        " | reduced_train_loss: 9.{n} | train_step_timing in s: 4.1 | TFLOPS_per_GPU: 401 | consumed_samples: 1024 | val_loss: 9.1\n",
+        (2, 4.1, 9.2),
+    ),
+    "OLMo-core with actual averages": (
+        "2026-01-01 10:00:0{n}\tnode:0\tolmo_core.train.callbacks.console_logger:71\tINFO\t[step={n}/1000,epoch=1,eta=10 minutes]\n"
+        "    train/CE loss=10.{n}\n    throughput/device/TPS (actual avg)=8,000\n    throughput/device/TPS=8,192\n"
+        "    throughput/device/BPS=0.5\n",
+        (2, 2.0, 10.2),
+    ),
+    "veRL with the time per step": (
+        "(TaskRunner pid=1234, ip=10.0.0.1) step:{n} - actor/pg_loss:0.1 - perf/mfu/actor:0.31 - timing_s/gen:10.0"
+        " - timing_s/step:20.{n} - perf/total_num_tokens:100000 - perf/time_per_step:20.{n} - perf/throughput:500.0\n",
+        (2, 20.2, None),
+    ),
+    "MaxText with its logger's prefix": (
+        "I0203 10:00:0{n}.123456 140 metric_logger.py:196] completed step: {n}, seconds: 2.31{n}, TFLOP/s/device: 210.1,"
+        " Tokens/s/device: 3546.1, total_weights: 65536, loss: 10.{n}, lm_loss: 10.1, perplexity: 1000.1\n",
+        (2, 2.312, 10.2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_a_step_is_read_under_other_launchers_and_versions(name: str) -> None:
+    line, (step, seconds, loss) = LAUNCHED[name]
+    parsed = parse_whole("".join(line.format(n=n) for n in (1, 2, 3)).encode())
+
+    assert [row.step for row in parsed.steps] == [1, 2, 3]
+    second = parsed.steps[1]
+    assert (second.step, second.loss) == (step, loss)
+    assert second.step_seconds == pytest.approx(seconds)
