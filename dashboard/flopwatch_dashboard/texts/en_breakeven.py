@@ -33,7 +33,7 @@ BREAKEVEN_TEXTS: dict[str, str] = {
     "decision_short.own": "own",
     "decision_short.rent": "rent",
     # what if
-    "econ.what_if": "What if: {count} inputs changed; nothing is saved. With the saved costs U* is {saved}.",
+    "econ.what_if": "What if · changed here: {count} · nothing is saved. With the saved costs U* is {saved}.",
     "econ.reset": "Back to the saved costs",
     "econ.refused": "Not taken: {why}. The figures are those of the saved costs.",
     "econ.not_number": '{name} is "{value}"; allowed: a number such as {example}, 8% or 0.08',

@@ -33,7 +33,7 @@ BREAKEVEN_TEXTS: dict[str, str] = {
     "decision_short.own": "自建",
     "decision_short.rent": "租用",
     # what if
-    "econ.what_if": "假设：改动了 {count} 项，均未保存。按已保存的成本 U* 为 {saved}。",
+    "econ.what_if": "假设 · 在此改动 {count} 项 · 均未保存。按已保存的成本 U* 为 {saved}。",
     "econ.reset": "恢复已保存的成本",
     "econ.refused": "未采用：{why}。图表仍按已保存的成本计算。",
     "econ.not_number": "{name} 为“{value}”；可填：数字，例如 {example}、8% 或 0.08",

@@ -107,7 +107,7 @@ def test_a_typed_cost_changes_the_page_stays_in_the_address_and_opens_the_same_e
     shown(page, f"{wanted * 100:.1f}")
 
     assert query_of(page)["own.life_years"] == "5"
-    assert "1 inputs changed" in page.inner_text("#be-changes")
+    assert "changed here: 1" in page.inner_text("#be-changes")
     again = seen.open(page.url.removeprefix(seen.base), TILES)
     assert f"{wanted * 100:.1f}" in again.inner_text("#be-tiles")
     assert again.input_value("input[name='own.life_years']") == "5"

@@ -106,7 +106,7 @@ def test_typed_inputs_change_the_figures_and_the_saved_line_stays_beside_them() 
     line = (16_065 - 9_000 + 7_200) / 8_760 + 0.039
 
     assert f"{line / (0.386 / 0.39 * 2.4 - 0.104) * 100:.1f} %" in words(shown["tiles"])
-    assert "2 inputs changed; nothing is saved. With the saved costs U* is 65.4%" in words(shown["changes"])
+    assert "changed here: 2 · nothing is saved. With the saved costs U* is 65.4%" in words(shown["changes"])
 
 
 @pytest.mark.parametrize(
