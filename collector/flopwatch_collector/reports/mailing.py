@@ -21,6 +21,8 @@ from flopwatch_collector.store.port import Control
 KIND = "report_sent"
 AGAIN_SECONDS = 600.0
 """What did not go out is tried again after so long."""
+PATIENCE_SECONDS = 6 * 3_600.0
+"""So long a report waits for history that is still being computed."""
 KEPT_SECONDS = 90 * 86_400.0
 
 log = logging.getLogger(__name__)
@@ -87,9 +89,14 @@ class Mailing:
         count = 0
         for settings in self.settings:
             occasion = newest(settings, now, self.reports.maker.zone)
-            if occasion.is_open(now):
+            if occasion.is_open(now) and self._is_ready(occasion, now):
                 count += self._send(settings, occasion, now)
         return count
+
+    def _is_ready(self, occasion: Occasion, now: float) -> bool:
+        """Whether history is computed, or has been waited for long enough."""
+        outstanding = self.reports.maker.sources.accounting.progress() is not None
+        return not outstanding or now >= occasion.due_seconds + PATIENCE_SECONDS
 
     def _send(self, settings: ReportSettings, occasion: Occasion, now: float) -> int:
         known = self.control.load(KIND, Sent)
