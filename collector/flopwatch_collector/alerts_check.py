@@ -20,7 +20,7 @@ from flopwatch.collector_client import Address, AskError, address_from, ask
 from flopwatch.query import Job, Range
 from flopwatch_collector import app, config, durations
 from flopwatch_collector.alerting.delivery.channels import Wiring, wiring
-from flopwatch_collector.alerting.rehearsal import Episode, Rehearsal, rehearse
+from flopwatch_collector.alerting.rehearsal import Episode, Rehearsal, largest, rehearse
 from flopwatch_collector.store.port import StoreLocked, Unavailable
 
 POINT_SECONDS = 60.0
@@ -100,11 +100,7 @@ def _from_folder(folder: Path, settings: config.Settings, asked: Range) -> Itera
     running = app.build(quiet, environ={})
     with contextlib.closing(_Closing(running)):
         running.accounting.follow(time.time())
-        rows = sorted(running.query.jobs(asked).rows, key=lambda row: -(row.gpus or row.gpus_observed or 0))
-        for row in rows[:MOST_JOBS]:
-            job = running.query.job(row.job_id, asked)
-            if job is not None:
-                yield job
+        yield from largest(running.query, asked, MOST_JOBS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from flopwatch_collector.alerting.delivery.channels import wiring
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.engine import AlertEngine
+from flopwatch_collector.alerting.rehearsal import rehearsing
 from flopwatch_collector.api import application
 from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
@@ -382,6 +383,7 @@ def _served(
         declared=_on_declared(running.accounting, clock),
         alert_desk=running.periodic.engine.desk,
         knows_alert=running.periodic.engine.knows,
+        rehearse=rehearsing(running.exported, running.settings.alerts),
     )
 
 

@@ -4,16 +4,18 @@ The past has MFU, activity and ledger buckets of jobs. Rules that look at anythi
 so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from flopwatch.query import Job, Severity, Stretch
+from flopwatch.query import Job, Query, Range, Severity, Stretch
 from flopwatch_collector.alerting import terms
 from flopwatch_collector.alerting.state import AlertRecord, Reading, advance, fingerprint
 from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts
 
 LONGEST_EVALUATION_SECONDS = 300.0
+POINT_SECONDS, MOST_POINTS, MOST_JOBS = 60.0, 2_500, 50
+"""Of a rehearsal that somebody waits for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +56,25 @@ class _Course:
         if self.stretch < len(strip) and strip[self.stretch].start_seconds <= at:
             return strip[self.stretch]
         return None
+
+
+def largest(query: Query, asked: Range, most: int) -> Iterator[Job]:
+    """The jobs within the range, at most so many, those with the most GPUs first."""
+    rows = sorted(query.jobs(asked).rows, key=lambda row: -(row.gpus or row.gpus_observed or 0))
+    for row in rows[:most]:
+        job = query.job(row.job_id, asked)
+        if job is not None:
+            yield job
+
+
+def rehearsing(query: Query, settings: AlertSettings) -> Callable[[float], Rehearsal]:
+    """Rehearses the last so many seconds of the largest jobs, at the pace of a graph's points."""
+
+    def rehearsed(seconds: float) -> Rehearsal:
+        points = max(1, min(MOST_POINTS, int(seconds / POINT_SECONDS)))
+        return rehearse(list(largest(query, Range(seconds=seconds, points=points), MOST_JOBS)), settings)
+
+    return rehearsed
 
 
 def rehearse(jobs: Sequence[Job], settings: AlertSettings) -> Rehearsal:

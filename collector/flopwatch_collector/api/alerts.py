@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Response
+from fastapi import Query as Parameter
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from flopwatch_collector.alerting.desk import AlertDesk, Silence
 from flopwatch_collector.alerting.matchers import Matcher, MatcherError, checked
+from flopwatch_collector.alerting.rehearsal import Rehearsal
 from flopwatch_collector.api.access import Caller
 from flopwatch_collector.api.errors import FieldProblem, Refused, documented
-from flopwatch_collector.api.query import CallerNeed, each_once
+from flopwatch_collector.api.query import CallerNeed, answers, as_json, each_once
 from flopwatch_collector.ingest.decode import shorten
 
+LONGEST_REHEARSAL_SECONDS = 31 * 86_400.0
 LONGEST_SILENCE_SECONDS = 366 * 86_400.0
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=2_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]+$")
@@ -115,6 +118,8 @@ class AlertParts:
     knows: Callable[[str], bool]
     """Whether there is an alert of this fingerprint."""
     clock: Callable[[], float] = time.time
+    rehearse: Callable[[float], Rehearsal] | None = None
+    """What the rules would have said of the last so many seconds."""
 
 
 def router(parts: AlertParts) -> APIRouter:
@@ -122,6 +127,7 @@ def router(parts: AlertParts) -> APIRouter:
     api = APIRouter(prefix="/api/v1/alerts", tags=["alerts"], dependencies=[Depends(each_once)])
     _add_silences(api, parts)
     _add_words(api, parts)
+    _add_rehearsal(api, parts)
 
     @api.get("/audit", dependencies=[Depends(parts.operate)], responses=documented(401, 403, 429, 500))
     async def audit() -> AuditAnswer:
@@ -190,6 +196,26 @@ def _add_words(api: APIRouter, parts: AlertParts) -> None:
         _require_known(parts, fingerprint)
         made = await asyncio.to_thread(parts.desk.comment, fingerprint, _who(caller, body.by), body.comment)
         return WordAnswer(fingerprint=fingerprint, by=made.by, comment=made.text, seconds=made.seconds)
+
+
+def _add_rehearsal(api: APIRouter, parts: AlertParts) -> None:
+    rehearse = parts.rehearse
+    if rehearse is None:
+        return
+
+    @api.get(
+        "/rehearsal",
+        dependencies=[Depends(parts.read)],
+        response_model=None,
+        responses=answers(Rehearsal, 401, 403, 422, 429, 500),
+    )
+    async def rehearsal(
+        seconds: Annotated[
+            float, Parameter(gt=0.0, le=LONGEST_REHEARSAL_SECONDS, description="How far back, in seconds.")
+        ] = 604_800.0,
+    ) -> Response:
+        """What the rules, as they are set, would have said of the past of the largest jobs."""
+        return as_json(await asyncio.to_thread(rehearse, seconds))
 
 
 def _require_known(parts: AlertParts, fingerprint: str) -> None:

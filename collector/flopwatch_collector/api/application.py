@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from flopwatch.query import Query
 from flopwatch.wire import Batch
 from flopwatch_collector.alerting.desk import AlertDesk
+from flopwatch_collector.alerting.rehearsal import Rehearsal
 from flopwatch_collector.api import (
     alerts,
     errors,
@@ -64,6 +65,8 @@ class Parts:
     """Where people say something to alerts."""
     knows_alert: Callable[[str], bool] = lambda _: False
     """Whether there is an alert of a fingerprint."""
+    rehearse: Callable[[float], Rehearsal] | None = None
+    """What the alert rules would have said of the last so many seconds."""
 
 
 class Application(FastAPI):
@@ -131,6 +134,7 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
                     read=read,
                     operate=needs(parts.access, "operate"),
                     knows=parts.knows_alert,
+                    rehearse=parts.rehearse,
                 )
             )
         )

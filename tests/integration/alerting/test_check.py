@@ -10,7 +10,7 @@ from tests.integration.views.site import Site
 
 from flopwatch import cli
 from flopwatch.query import Range
-from flopwatch_collector.alerting.rehearsal import rehearse
+from flopwatch_collector.alerting.rehearsal import rehearse, rehearsing
 from flopwatch_collector.config_alerts import read_alerts
 
 SETTINGS = """
@@ -48,6 +48,7 @@ def test_what_would_have_fired_in_a_folders_past_is_told(
     site = story(tmp_path, begin)
     (row,) = site.query.jobs(Range(seconds=4 * 3_600.0)).rows
     job = site.query.job(row.job_id, Range(seconds=4 * 3_600.0, points=240))
+    told = rehearsing(site.query, site.settings.alerts)(4 * 3_600.0)
     site.close()
     path = tmp_path / "flopwatch.toml"
     path.write_text(SETTINGS)
@@ -71,6 +72,7 @@ def test_what_would_have_fired_in_a_folders_past_is_told(
     assert "channels: oncall; routes: 1" in text
     longer = read_alerts({"alerts": {"rules": {"MfuLow": {"for": "2h"}}}}, {})
     assert job is not None
+    assert [one.job for one in told.episodes if one.rule == "MfuLow"] == ["llama-8b"]
     assert [one for one in rehearse([job], longer).episodes if one.rule == "MfuLow"] == []
 
 
