@@ -47,8 +47,14 @@ def _parser(now: float) -> argparse.ArgumentParser:
     for verb, (_, ends, text) in VERBS.items():
         _add_declaring(commands.add_parser(verb, help=text), now, ends=ends)
     health = commands.add_parser("health", help="say whether a node or GPU is in order")
-    health.add_argument("state", choices=("faulty", "ok"), help="faulty: without a lease its time is FAULT")
     _add_declaring(health, now, ends=False)
+    health.add_argument(
+        "state",
+        nargs="?",
+        default="faulty",
+        choices=("faulty", "ok"),
+        help="faulty (default): without a lease its time is FAULT; ok: in order again",
+    )
     listing = commands.add_parser("list", help="every node, and what holds of it")
     listing.add_argument("node", metavar="NODE", nargs="?", help="one node, with who declared what")
     listing.add_argument("--cluster", help="only nodes of this cluster")

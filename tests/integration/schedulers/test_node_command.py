@@ -47,10 +47,10 @@ def run(client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 def test_declared_times_are_in_the_ledger_to_the_millisecond(cluster: Site, client: Client, run: Any) -> None:
     run("maint", "n1", "--from", str(T0 + 300.0), "--until", str(T0 + 600.0), "--reason", "firmware")
-    run("health", "faulty", "n1", "--gpu", "3", "--from", str(T0), "--reason", "XID 79")
+    run("health", "n1", "--gpu", "3", "--from", str(T0), "--reason", "XID 79")
     cluster.push(reports("n1", T0, T0 + 900.0, ()))
     cluster.read(T0 + 900.0)
-    run("health", "ok", "n1", "--gpu", uuid("n1", 3))
+    run("health", "n1", "ok", "--gpu", uuid("n1", 3))
     cluster.push(reports("n1", T0 + 900.0, T0 + 2400.0, ()))
     cluster.read(T0 + 2400.0)
     cluster.settle(T0 + 2400.0)
