@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.metadata
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -13,10 +12,7 @@ from fastapi import FastAPI
 from flopwatch.query import Query
 from flopwatch_collector import duty
 from flopwatch_collector.accounting import Accounting, Terms
-from flopwatch_collector.alerting.actions import Actions
-from flopwatch_collector.alerting.delivery.channels import wiring
-from flopwatch_collector.alerting.delivery.notifier import Notifier
-from flopwatch_collector.alerting.desk import AlertDesk
+from flopwatch_collector.alerting import assembly
 from flopwatch_collector.alerting.engine import AlertEngine
 from flopwatch_collector.alerting.rehearsal import rehearsing
 from flopwatch_collector.api import application
@@ -25,8 +21,8 @@ from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.history import REACH_SECONDS
 from flopwatch_collector.bookkeeping.prices import prices_of
-from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder, public_address
-from flopwatch_collector.duty import Duty, FencedChannel, SoleDuty
+from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder
+from flopwatch_collector.duty import Duty, SoleDuty
 from flopwatch_collector.ingest.accept import GATHER_SECONDS, Ingest, Written
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.ingest.forgetting import Horizons, forget
@@ -287,13 +283,6 @@ def _clockwork(
 ) -> Periodic:
     accounting, query, engine = work
     mailing = mailing_of(settings, reports, kept.duty_control, kept.duty, lambda: directory.simulated)
-    actions = Actions(
-        settings=settings.actions,
-        active=engine.active,
-        control=kept.duty_control,
-        simulated=lambda: directory.simulated,
-    )
-    acting = {"actions": (actions.consider, settings.alerts.evaluate_seconds)} if settings.actions else {}
     return Periodic(
         accounting=accounting,
         engine=engine,
@@ -307,7 +296,7 @@ def _clockwork(
         more={
             "job_reports": (lambda _: reports.jobs.keep_finished(), JOB_REPORTS_SECONDS),
             "mailing": (mailing.send_due, MAILING_SECONDS),
-            **acting,
+            **assembly.acting(settings, engine, kept.duty_control, lambda: directory.simulated),
         },
     )
 
@@ -327,15 +316,10 @@ def _learning(kept: _Kept, directory: Directory) -> Callable[[], None] | None:
 
 
 def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
-    wired = wiring(settings)
-    notifier = Notifier(
-        [FencedChannel(channel=channel, duty=kept.duty) for channel in wired.channels],
-        kept.duty_control,
-        external_url=public_address(settings.collector, socket.gethostname()),
-        clock=kept.clock,
-        wiring=wired,
+    ground = assembly.Ground(
+        control=kept.control, duty_control=kept.duty_control, duty=kept.duty, clock=kept.clock
     )
-    return AlertEngine(kept.duty_control, notifier, settings.alerts, AlertDesk(kept.control, kept.clock))
+    return assembly.engine_of(settings, ground)
 
 
 def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:
