@@ -7,7 +7,8 @@ from tests.incidents.playing import Fired, play
 from tests.incidents.scoring import false_criticals, scores, table
 from tests.incidents.world import Incident
 
-SEEDS = (0, 1, 2)
+SEEDS = (0,)
+"""More seeds take 15 s of a core each; three were played for the figures in docs/diagnosis.md."""
 CRITICAL = ("JobHang",)
 
 
@@ -37,7 +38,7 @@ def test_faults_below_the_bar_name_nobody(results: list[tuple[Incident, tuple[Fi
 
 
 def test_a_healthy_fleet_has_at_most_one_false_critical_a_week() -> None:
-    weeks = [week(seed) for seed in range(4)]
+    weeks = [week(seed) for seed in range(2)]
 
     for one in weeks:
         print(
