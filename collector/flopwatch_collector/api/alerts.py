@@ -156,7 +156,7 @@ def _add_silences(api: APIRouter, parts: AlertParts) -> None:
             silences=[_silence_answer(one) for one in found if expired or one.end_seconds > now]
         )
 
-    @api.post("/silences", status_code=201, responses=documented(*refusals, 503))
+    @api.post("/silences", responses=documented(400, *refusals, 503))
     async def silence(body: SilenceBody, caller: Annotated[Caller, Depends(parts.operate)]) -> SilenceAnswer:
         """Silence what all matchers fit, until the end."""
         asked = silence_of(body, _who(caller, body.created_by), parts.clock())
@@ -175,9 +175,9 @@ def _add_silences(api: APIRouter, parts: AlertParts) -> None:
 
 
 def _add_words(api: APIRouter, parts: AlertParts) -> None:
-    refusals = (401, 403, 404, 422, 429, 500, 503)
+    refusals = (400, 401, 403, 404, 422, 429, 500, 503)
 
-    @api.post("/{fingerprint}/ack", status_code=201, responses=documented(*refusals))
+    @api.post("/{fingerprint}/ack", responses=documented(*refusals))
     async def acknowledge(
         fingerprint: Fingerprint, body: WordBody, caller: Annotated[Caller, Depends(parts.operate)]
     ) -> WordAnswer:
@@ -188,7 +188,7 @@ def _add_words(api: APIRouter, parts: AlertParts) -> None:
         )
         return WordAnswer(fingerprint=fingerprint, by=made.by, comment=made.comment, seconds=made.seconds)
 
-    @api.post("/{fingerprint}/comments", status_code=201, responses=documented(*refusals))
+    @api.post("/{fingerprint}/comments", responses=documented(*refusals))
     async def comment(
         fingerprint: Fingerprint, body: WordBody, caller: Annotated[Caller, Depends(parts.operate)]
     ) -> WordAnswer:

@@ -18,6 +18,7 @@ from tests.integration.collector.static_query import STATUS, StaticQuery
 
 from flopwatch import wire
 from flopwatch.encoding import encode
+from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.api import application
 from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
@@ -86,6 +87,7 @@ def front(
             version="0",
             mount=mount,
             schedulers=_schedulers(made),
+            alert_desk=AlertDesk(control),
         )
     )
     try:
