@@ -37,6 +37,7 @@ def sentence(fleet: Fleet, view: View) -> list[Component]:
             ],
             className="arith",
         ),
+        parts.link(view.t("verdict.why"), view.link("breakeven")),
     ]
 
 

@@ -61,6 +61,7 @@ TEXTS: dict[str, str] = {
     "verdict.not_sustained": "not sustained",
     "verdict.cost": "At {mean} a billable GPU-hour costs {cost}; at {line} it would cost {cost_line}.",
     "verdict.no_price": "No price set: add your cost per GPU-hour under [costs] to see money.",
+    "verdict.why": "Own or rent",
     "verdict.arithmetic": "Arithmetic",
     "verdict.a_billable": "U_bill = (leased − held empty − held idle) ÷ capacity; today {today}, with unknown time counted as billable at most {upper}",
     "verdict.a_mean": "Mean of the {valid} valid days among the last {total}: {mean}",

@@ -61,6 +61,7 @@ TEXTS: dict[str, str] = {
     "verdict.not_sustained": "未持续达标",
     "verdict.cost": "利用率 {mean} 时每计费卡时成本 {cost}；达到 {line} 时为 {cost_line}。",
     "verdict.no_price": "未设置单价：在 [costs] 中填写每卡时成本后显示金额。",
+    "verdict.why": "自建与租用",
     "verdict.arithmetic": "计算过程",
     "verdict.a_billable": "U_bill =（已分配 − 占用无进程 − 占用空闲）÷ 总容量；今日 {today}，若将未知时间计入则至多 {upper}",
     "verdict.a_mean": "最近 {total} 天中 {valid} 个有效日的均值：{mean}",

@@ -16,6 +16,7 @@ PAGES = {
     "fleet": ("/ui/", "#fleet-tiles .kpi"),
     "jobs": ("/ui/jobs", ".ag-center-cols-container .ag-row"),
     "job": ("/ui/jobs/train-a-1001", "#job-tiles .kpi"),
+    "breakeven": ("/ui/breakeven", "#be-tiles .kpi"),
     "alerts": ("/ui/alerts", "#alerts-active .tbl"),
     "missing": ("/ui/nonsense", "#missing-text .empty-t"),
 }
