@@ -32,6 +32,7 @@ UNKNOWN_BEFORE_DOWN = 3
 MIB = 1 << 20
 WRAP_32 = 0xFFFFFFFF
 DETAIL_SECONDS = 10.0
+INERT_SECONDS = 5.0
 PCIE_COUNTERS = ("pcie_transmit_bytes", "pcie_receive_bytes")
 INSTANCE_METRICS = tuple((number, name) for number, name in GPM_METRICS if name.endswith("_ratio"))
 COUNTERS = frozenset(("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_action", "nvlink_transmit_bytes",
@@ -88,7 +89,8 @@ class GpuReader:
         self._handle = handle
         self._batch = FieldBatch(handle, reads.fields)
         self._detail_batch = FieldBatch(handle, reads.details)
-        self._details_at = float("-inf")
+        self._details_at = self._inert_at = float("-inf")
+        self._inert_values: dict[str, Any] = {}
         self._never: set[str] = set()
         self._unknown = 0
         self._gpm = reads.gpm
@@ -108,6 +110,8 @@ class GpuReader:
         errors = self.errors
         values: dict[str, Any] = {**self._levels(), **self._batched()}
         values.update(self._activity(elapsed))
+        unread = values_missing(values)
+        values.update(self._inert(now))
         if not 0.0 <= now - self._details_at < DETAIL_SECONDS:
             self._details_at = now
             self.details = self._detailed()
@@ -119,7 +123,7 @@ class GpuReader:
             if module_joules is not None:
                 self.details["module_energy_joules"] = module_joules
         self._last = now
-        self._unknown = self._unknown + 1 if self.errors > errors and values_missing(values) else 0
+        self._unknown = self._unknown + 1 if self.errors > errors and unread else 0
         if self._unknown >= UNKNOWN_BEFORE_DOWN:
             raise NvmlError(nvml.UNKNOWN, "every call")
         pids = self.processes()
@@ -130,6 +134,7 @@ class GpuReader:
         """Ask everything anew: the device came back, or the driver changed."""
         self._never.clear()
         self._unknown = 0
+        self._inert_at = self._details_at = float("-inf")
         if self._gpm is not None:
             self._gpm.forget()
 
@@ -144,15 +149,22 @@ class GpuReader:
         if memory is not None and 0 <= memory[1] <= memory[0]:
             values["memory_used_bytes"] = memory[1]
         values["sm_clock_hertz"] = self._attempt("SM clock", lambda: nvml.clock_hertz(handle))
-        values["memory_clock_hertz"] = self._attempt(
-            "memory clock", lambda: nvml.clock_hertz(handle, memory=True)
-        )
         values["clock_event_reasons"] = self._attempt(
             "clock events", lambda: nvml.clock_event_reasons(handle)
         )
-        degrees = self._attempt("temperature", lambda: nvml.temperature(handle))
-        values["temperature_celsius"] = degrees if degrees is not None and -40.0 <= degrees < 150.0 else None
         return values
+
+    def _inert(self, now: float) -> dict[str, Any]:
+        """Temperature and memory clock, which change slowly: asked every five seconds."""
+        if 0.0 <= now - self._inert_at < INERT_SECONDS:
+            return self._inert_values
+        handle = self._handle
+        clock = self._attempt("memory clock", lambda: nvml.clock_hertz(handle, memory=True))
+        degrees = self._attempt("temperature", lambda: nvml.temperature(handle))
+        known = degrees is not None and -40.0 <= degrees < 150.0
+        self._inert_values = {"memory_clock_hertz": clock, "temperature_celsius": degrees if known else None}
+        self._inert_at = now
+        return self._inert_values
 
     def _batched(self) -> dict[str, Any]:
         handle = self._handle

@@ -23,7 +23,7 @@ from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = (0.1, 1.0)
-"""Shortest and longest time between two looks at logs and SDK messages; else the interval."""
+"""Shortest and longest time between two looks at logs and SDK messages; else half the interval."""
 OBSERVE_SECONDS = (0.5, 5.0)
 """Shortest and longest time between two looks at processes, when NVML lists no other ones; else five intervals."""
 SCAN_SECONDS = 5.0
@@ -106,7 +106,7 @@ class JobWatch:
         self._began: float | None = None
         self._ready = False
         self._listed: dict[str, tuple[int, ...] | None] = {}
-        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds)
+        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds / 2)
         self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
         self._errors, self._success, self._duration = 0, True, 0.0
         self._read_seconds = time.time()
@@ -175,7 +175,7 @@ class JobWatch:
                 self._success = True
                 self._read_seconds = time.time()
             self._duration = time.monotonic() - began
-            self._stop.wait(self._tick_seconds)
+            self._stop.wait(self._tick_seconds if self._ready else TICK_SECONDS[0])
 
     def _look(self, now: float, moment: float) -> None:
         ready = self._is_ready(moment)
