@@ -1,0 +1,70 @@
+"""The agent beside a real Slurm: whose a training process is, where its output goes, bare or below srun."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.processes import Processes, get_json, until
+from tests.e2e.slurm import Slurm, require_daemons, running
+from tests.e2e.test_main_job import TRAINER, Site
+from tests.fixtures_nvml import FakeNvml
+
+
+@pytest.fixture
+def slurm(processes: Processes, tmp_path: Path) -> Iterator[Slurm]:
+    require_daemons()
+    with running(processes, tmp_path / "slurm") as made:
+        yield made
+
+
+def training(folder: Path, name: str, launcher: str = "exec") -> str:
+    """Lines of a batch script that train, and write down the process that does."""
+    options = f"--step-seconds 2.0 --startup-seconds 1 --control {folder / name}.control"
+    command = f"{sys.executable} {TRAINER} megatron {options}"
+    return f"export WORLD_SIZE=4 RANK=0\n{launcher} sh -c 'echo $$ > {folder / name}.pid; exec {command}'\n"
+
+
+def pid_of(folder: Path, name: str) -> int:
+    file = folder / f"{name}.pid"
+    until(lambda: file.exists() and file.read_text().strip(), 30, f"{name} runs")
+    return int(file.read_text())
+
+
+def hold(site: Site, folder: Path, name: str, gpus: range) -> None:
+    """The GPUs that a job's process computes on."""
+    pid = pid_of(folder, name)
+    site.held += [f"proc {gpu} {pid} 60000" for gpu in gpus]
+    site.fake.write("gpus 16", *site.held)
+
+
+def row_of(site: Site, job: str) -> dict[str, Any]:
+    """The row of a Slurm job, once its output was found and read."""
+
+    def ask() -> dict[str, Any] | None:
+        rows = get_json(site.url + "/api/v1/query/jobs?seconds=3600")["rows"]
+        found = [row for row in rows if row["scheduler_job_id"] == job]
+        return next((row for row in found if row["trainer"] and row["waiting_for"] is None), None)
+
+    return until(ask, 30, f"the output of Slurm's job {job}")
+
+
+def test_a_script_a_step_and_an_array_task_of_a_real_slurm_are_known_with_their_output(
+    processes: Processes, fake_nvml: FakeNvml, tmp_path: Path, slurm: Slurm
+) -> None:
+    site = Site(processes, fake_nvml, tmp_path)
+    site.up(FLOPWATCH_AGENT_INTERVAL_SECONDS="1")
+    bare = slurm.submit(training(tmp_path, "bare"), "--job-name=bare")
+    step = slurm.submit(training(tmp_path, "step", "srun"), "--job-name=step", "--output=%x-%j.txt")
+    parent = slurm.submit(training(tmp_path, "task"), "--job-name=task", "--array=7")
+    for place, name in enumerate(("bare", "step", "task")):
+        hold(site, tmp_path, name, range(4 * place, 4 * place + 4))
+    task = slurm.ask("squeue", "--noheader", "--format=%A", f"--jobs={parent}_7")
+
+    rows = {name: row_of(site, job) for name, job in (("bare", bare), ("step", step), ("task", task))}
+
+    assert {name: row["name"] for name, row in rows.items()} == {name: name for name in rows}
+    for row in rows.values():
+        assert (row["scheduler"], row["trainer"], row["state"]) == ("slurm", "Megatron-LM", "running")
+        assert (row["gpus"], row["gpus_basis"], row["gpus_observed"]) == (4, "world_size", 4)
