@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.e2e.processes import Processes, get_json, until
 from tests.e2e.slurm import Slurm, require_daemons, running
-from tests.e2e.test_main_job import TRAINER, Site
+from tests.e2e.test_main_job import LLAMA_8B_TOKEN, PEAK, STEP_TOKENS, TRAINER, Site
 from tests.fixtures_nvml import FakeNvml
 
 
@@ -40,14 +40,14 @@ def hold(site: Site, folder: Path, name: str, gpus: range) -> None:
 
 
 def row_of(site: Site, job: str) -> dict[str, Any]:
-    """The row of a Slurm job, once its output was found and read."""
+    """The row of a Slurm job, once its output was found, read, and gave an MFU."""
 
     def ask() -> dict[str, Any] | None:
         rows = get_json(site.url + "/api/v1/query/jobs?seconds=3600")["rows"]
         found = [row for row in rows if row["scheduler_job_id"] == job]
-        return next((row for row in found if row["trainer"] and row["waiting_for"] is None), None)
+        return next((row for row in found if row["mfu"]["basis"] == "steps+shape"), None)
 
-    return until(ask, 30, f"the output of Slurm's job {job}")
+    return until(ask, 60, f"the output of Slurm's job {job}")
 
 
 def test_a_script_a_step_and_an_array_task_of_a_real_slurm_are_known_with_their_output(
@@ -68,3 +68,6 @@ def test_a_script_a_step_and_an_array_task_of_a_real_slurm_are_known_with_their_
     for row in rows.values():
         assert (row["scheduler"], row["trainer"], row["state"]) == ("slurm", "Megatron-LM", "running")
         assert (row["gpus"], row["gpus_basis"], row["gpus_observed"]) == (4, "world_size", 4)
+        # Steps of two seconds on four GPUs: 0.4262
+        by_hand = LLAMA_8B_TOKEN * STEP_TOKENS / (4 * PEAK * 2.0)
+        assert row["mfu"]["value_ratio"] == pytest.approx(by_hand, rel=0.02)

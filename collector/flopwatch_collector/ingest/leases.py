@@ -105,7 +105,7 @@ def _held(
         return ("kubernetes" if job.scheduler == "kubernetes" else "api"), part.leased_gpus
     if not part.gpus:
         return None
-    if instrumented and job.scheduler == "none":
+    if instrumented:
         return "registration", part.gpus
     age = place.time_seconds - (part.start_seconds if part.start_seconds is not None else place.time_seconds)
     return ("process", part.gpus) if age > PROCESS_SECONDS else None

@@ -58,6 +58,15 @@ def test_an_instrumented_job_without_scheduler_holds_its_gpus_at_once() -> None:
     assert (lease.source, lease.gpus, lease.start_seconds) == ("registration", (1,), NOW - 3)
 
 
+def test_so_does_a_schedulers_job_whose_scheduler_tells_no_lease() -> None:
+    """Slurm without device cgroups, and without a link of the collector's to it."""
+    job = slurm(gpus=("A",), start_time_seconds=NOW - 3)
+
+    (lease,) = leases(batch(gpus=TWO, jobs=(job,), steps=(step(1, job.ref, source="log"),)))
+
+    assert (lease.source, lease.gpus, lease.start_seconds) == ("registration", (1,), NOW - 3)
+
+
 def test_a_compute_process_is_a_lease_from_its_start_once_it_is_300_seconds_old() -> None:
     job = wire.JobSighting(ref="pid:1", gpus=("A",), start_time_seconds=NOW)
 
