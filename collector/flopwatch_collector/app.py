@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -34,6 +35,7 @@ from flopwatch_collector.readiness import Readiness
 from flopwatch_collector.reports.service import Reports
 from flopwatch_collector.reports.wiring import mailing_of
 from flopwatch_collector.schedulers import assembling
+from flopwatch_collector.schedulers.holding import holding
 from flopwatch_collector.store import engines
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.desk import Desk
@@ -207,6 +209,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         alerts=engine,
         settings=settings,
         clock=kept.clock,
+        declared=partial(holding, kept.control),
     )
     reports = Reports(query, kept.duty_control, clock=kept.clock)
     periodic = _clockwork(settings, kept, (accounting, query, engine), reports, directory)

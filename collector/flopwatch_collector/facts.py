@@ -1,9 +1,14 @@
 """What the alert rules look at: jobs, nodes and the fleet at one moment. Views make it, rules read it."""
 
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from flopwatch.query import JobRow, Verdict
 from flopwatch_collector.watched import BudgetHealth, NodeHealth, WatchedRun
+
+NodeStanding: TypeAlias = Literal["out", "down", "spare"]
+"""``out``: an operator, the settings or a scheduler took the node out of service; ``down``: a scheduler says that it
+is out of order or does not answer; ``spare``: it is held back."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +44,10 @@ class NodeFacts:
     bucket: str | None
     """The bucket that all its GPUs are in now; None when they differ or are unknown."""
     gpus: int
+    reported: bool = True
+    """Whether its agent ever reported; else it is only told of by a scheduler or the settings."""
+    standing: NodeStanding | None = None
+    """What is declared of the whole node now; None: nothing."""
     health: NodeHealth = field(default_factory=NodeHealth)
 
 

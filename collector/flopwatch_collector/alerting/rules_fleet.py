@@ -7,6 +7,7 @@ from flopwatch.query import Severity
 from flopwatch_collector.alerting.levels import levels
 from flopwatch_collector.alerting.rules_reading import (
     evaluation_gap,
+    gone,
     identity,
     percent,
 )
@@ -60,6 +61,9 @@ def budget_burn(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
         )  # fmt: skip
     for job in facts.jobs:
         spending = job.run.spending
+        if job.row.state == "ended":
+            yield gone("BudgetBurn", job, "ended")
+            continue
         if spending is None:
             continue
         over = spending.declared_gpu_hours is not None and (
@@ -70,7 +74,7 @@ def budget_burn(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
         yield _burn(
             facts, settings, identity(job.row),
             severity="warning",
-            condition="gone" if job.row.state == "ended" else condition,
+            condition=condition,
             values={"budget": job.row.name, "used": spending.used_gpu_hours, "forecast": spending.declared_gpu_hours},
             summary=f"{job.row.name}: {spending.used_gpu_hours:.0f} GPU-hours used, {spending.idle_gpu_hours:.0f} idle",
         )  # fmt: skip

@@ -18,41 +18,54 @@ LOST_STATES = frozenset(("lost", "reset_required", "unreadable"))
 
 
 def node_down(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
-    """All GPUs of a node are known to be faulty, or the node is silent where its health says so."""
+    """All GPUs of a node are faulty, or its scheduler says that it does not answer; not one taken out of service."""
     for node in facts.nodes:
-        condition: Condition = "bad" if node.bucket == "FAULT" else "good"
-        if condition == "good" and silent(node, facts.now):
-            condition = "missing"
         yield Reading(
             rule="NodeDown",
             severity="critical",
             labels={"cluster": node.cluster, "node": node.node},
-            condition=condition,
+            condition=_down(node, facts.now),
             time_seconds=facts.now,
             for_seconds=60.0,
             keep_seconds=600.0,
             values={"node": node.node, "gpus": node.gpus},
             summary=f"Node {node.node} is down: {node.gpus} GPUs",
             gap_seconds=evaluation_gap(settings),
+            gone_reason="declared",
         )
 
 
+def _down(node: NodeFacts, now: float) -> Condition:
+    if node.standing == "out":
+        return "gone"
+    if node.standing == "down" or node.bucket == "FAULT":
+        return "bad"
+    return "missing" if node.reported and silent(node, now) else "good"
+
+
 def no_data(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
-    """A node's agent is silent: nothing is known of it. Planned maintenance is not silence."""
+    """A node's agent is silent: nothing is known of it. Nodes held back or out of service may be silent."""
     for node in facts.nodes:
-        quiet = silent(node, facts.now) and node.bucket != "MAINT"
         yield Reading(
             rule="NoData",
             severity="warning",
             labels={"cluster": node.cluster, "node": node.node},
-            condition="bad" if quiet else "good",
+            condition=_quiet(node, facts.now),
             time_seconds=facts.now,
             for_seconds=settings.no_data_for_seconds,
             keep_seconds=node.interval_seconds,
             values={"node": node.node, "gpus": node.gpus, "last_seen_seconds": node.last_seen_seconds},
             summary=f"No data from {node.node} ({node.gpus} GPUs)",
             gap_seconds=evaluation_gap(settings),
+            gone_reason="declared" if node.reported else "never_reported",
         )
+
+
+def _quiet(node: NodeFacts, now: float) -> Condition:
+    """Silence by a scheduler's word that the node is down stays silence: `NodeDown` inhibits it."""
+    if not node.reported or node.standing in ("out", "spare"):
+        return "gone"
+    return "bad" if silent(node, now) and node.bucket != "MAINT" else "good"
 
 
 def gpu_lost(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:

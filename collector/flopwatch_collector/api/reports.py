@@ -24,9 +24,15 @@ Cluster = Annotated[str | None, Parameter(max_length=253, description="Only this
 def router(reports: Reports, caller: CallerNeed) -> APIRouter:
     """Reports as files and values."""
     api = APIRouter(prefix="/api/v1", tags=["reports"], dependencies=[Depends(caller), Depends(each_once)])
-    refusals = (401, 403, 422, 429, 500)
+    _add_report(api, reports)
+    _add_values(api, reports)
+    return api
 
-    @api.get("/report", response_class=Response, responses=documented(*refusals))
+
+def _add_report(api: APIRouter, reports: Reports) -> None:
+    """The report of a period."""
+
+    @api.get("/report", response_class=Response, responses=documented(401, 403, 422, 429, 500))
     async def report(  # noqa: PLR0913, PLR0917 - the parameters of the request
         last: Annotated[str | None, Parameter(max_length=20, description="`24h`, `7d`, `4w`.")] = None,
         since: Annotated[
@@ -51,9 +57,6 @@ def router(reports: Reports, caller: CallerNeed) -> APIRouter:
         place = "inline" if format_ in ("html", "json") else "attachment"
         headers = {"Content-Disposition": f'{place}; filename="{made.name}"'}
         return Response(made.content, media_type=made.media, headers=headers)
-
-    _add_values(api, reports)
-    return api
 
 
 def _add_values(api: APIRouter, reports: Reports) -> None:

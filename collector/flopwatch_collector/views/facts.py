@@ -7,10 +7,11 @@ import numpy as np
 
 from flopwatch.query import JobRow, Verdict
 from flopwatch_collector.compute.buckets import BUCKETS
-from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
+from flopwatch_collector.facts import Facts, JobFacts, NodeFacts, NodeStanding
 from flopwatch_collector.model import Columns, FleetState
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Moment, Sources
+from flopwatch_collector.views.standing import standings
 from flopwatch_collector.views.watch import Watch
 from flopwatch_collector.watched import NodeHealth, WatchedRun
 
@@ -38,7 +39,7 @@ def facts_of(sources: Sources, moment: Moment, shown: Shown, verdict: Verdict, w
     return Facts(
         now=moment.now,
         jobs=tuple(_job(state, job, row, runs.get(number)) for (number, job), row in pairs),
-        nodes=_nodes(state, newest.ledger, health),
+        nodes=_nodes(state, newest.ledger, health, standings(sources.declared(moment.now), state)),
         verdict=verdict,
         cluster=",".join(sorted({node.cluster for node in state.nodes.values()})),
         simulated=state.simulated,
@@ -60,7 +61,9 @@ def _job(state: FleetState, job: JobNow, row: JobRow, run: WatchedRun | None) ->
     )
 
 
-def _nodes(state: FleetState, ledger: Columns, health: Mapping[int, NodeHealth]) -> tuple[NodeFacts, ...]:
+def _nodes(
+    state: FleetState, ledger: Columns, health: Mapping[int, NodeHealth], standing: Mapping[int, NodeStanding]
+) -> tuple[NodeFacts, ...]:
     """Every node, with the bucket that all its GPUs were in over its newest window."""
     gpus: dict[int, int] = {}
     for gpu in state.gpus.values():
@@ -75,6 +78,8 @@ def _nodes(state: FleetState, ledger: Columns, health: Mapping[int, NodeHealth])
             interval_seconds=node.interval_seconds,
             bucket=buckets.get(number),
             gpus=gpus.get(number, 0),
+            reported=node.reported,
+            standing=standing.get(number),
             health=health.get(number, NodeHealth()),
         )
         for number, node in state.nodes.items()

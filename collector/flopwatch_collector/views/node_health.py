@@ -57,6 +57,7 @@ def healths(
 ) -> dict[int, NodeHealth]:
     """By node number. GPUs of which nothing is to be said are left out, unless an alert is about them.
 
+    A node that no agent has ever reported of has no health: nothing was seen of its GPUs.
     ``seen`` is kept from one evaluation to the next, and changed.
     """
     known_lemons = {one.node: one for one in reported.lemons}
@@ -65,7 +66,8 @@ def healths(
     place = {int(number): index for index, number in enumerate(state.latest["gpu"].tolist())}
     gpus: dict[int, list[GpuHealth]] = {}
     for number, gpu in state.gpus.items():
-        if gpu.to_seconds is not None:
+        home = state.nodes.get(gpu.node)
+        if gpu.to_seconds is not None or home is None or not home.reported:
             continue
         row = place.get(number)
         fatal = xids.get(number, ())

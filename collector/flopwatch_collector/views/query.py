@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.config import Settings
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.model import Fleet as FleetSource
+from flopwatch_collector.schedulers.declared import Standing
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.views import economy as economy_view
 from flopwatch_collector.views import fleet as fleet_view
@@ -22,7 +23,7 @@ from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, Shown, facts
 from flopwatch_collector.views.measured import MeasuredFleet
 from flopwatch_collector.views.memo import Memo
 from flopwatch_collector.views.present import Present
-from flopwatch_collector.views.sources import Moment, Sources
+from flopwatch_collector.views.sources import Moment, Sources, nothing_declared
 from flopwatch_collector.views.status import status_of
 from flopwatch_collector.views.watch import Watch
 
@@ -47,6 +48,7 @@ class CollectorQuery:
         settings: Settings,
         clock: Callable[[], float] = time.time,
         memo: Memo | None = None,
+        declared: Callable[[float], Iterable[Standing]] = nothing_declared,
     ) -> None:
         self._sources = Sources(
             fleet=fleet,
@@ -55,6 +57,7 @@ class CollectorQuery:
             alerts=alerts,
             settings=settings,
             measured=MeasuredFleet(accounting, store, fleet, ZoneInfo(settings.collector.time_zone), clock),
+            declared=declared,
         )
         self._clock = clock
         self._memo = memo or Memo()

@@ -1,6 +1,6 @@
 """What views are made from, and the moment an answer is of."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from flopwatch.query import Range
@@ -12,12 +12,18 @@ from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.config import Settings
 from flopwatch_collector.economics.case import cases_of, with_measured
 from flopwatch_collector.model import Fleet, FleetState
+from flopwatch_collector.schedulers.declared import Standing
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.views.alerts import AlertSource
 from flopwatch_collector.views.measured import MeasuredFleet
 
 HOURLY_FROM_SECONDS = 2 * 86_400.0
 """Longer ranges are drawn by the hour."""
+
+
+def nothing_declared(_: float) -> Iterable[Standing]:
+    """Nobody declares anything."""
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +36,8 @@ class Sources:
     alerts: AlertSource
     settings: Settings
     measured: MeasuredFleet
+    declared: Callable[[float], Iterable[Standing]] = nothing_declared
+    """What holds of nodes and GPUs at a time, as operators, settings and schedulers say."""
 
     @property
     def prices(self) -> Prices:

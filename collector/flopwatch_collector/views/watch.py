@@ -14,6 +14,7 @@ from flopwatch_collector.views import watching
 from flopwatch_collector.views.node_health import XID_SECONDS, Reported, Seen, healths, incidents_of
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Sources
+from flopwatch_collector.views.spending import SpendingBook
 from flopwatch_collector.watched import NodeHealth, WatchedRun
 
 REPORT_SECONDS = 300.0
@@ -31,6 +32,7 @@ class Watch:
     suspects: dict[int, tuple[Suspect | None, ...]] = field(default_factory=dict)
     lemons: tuple[Lemon, ...] = ()
     reported_seconds: float = 0.0
+    spending: SpendingBook = field(default_factory=SpendingBook)
 
     def nodes(self, sources: Sources, state: FleetState, now: float) -> dict[int, NodeHealth]:
         """The health of every node."""
@@ -57,6 +59,7 @@ class Watch:
         }
         norms = _norms(running)
         nothing = {name: values[:0] for name, values in state.latest.items()}
+        spendings = self.spending.of(sources, state, running, now)
         made = {}
         for number, (job, row, rolled) in running.items():
             own = samples.get(number, nothing)
@@ -77,6 +80,7 @@ class Watch:
                 launches_without_progress=watching.launches_without_progress(job.timeline),
                 saves_seconds=saves,
                 checkpoint_share=_share(job, saves, now),
+                spending=spendings.get(number),
             )
         return made
 

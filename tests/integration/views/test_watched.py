@@ -1,8 +1,13 @@
 """What rules see of a real store: a run's history, its silence, its suspects, and the diagnosis on its page."""
 
-from tests.integration.views.site import Site
+import pytest
+from starlette.testclient import TestClient
+from tests.integration.views.site import Site, job_ref
 
 from flopwatch.query import Range
+from flopwatch_collector.alerting.rules_fleet import budget_burn
+from flopwatch_collector.config import AlertSettings
+from flopwatch_collector.watched import Spending
 
 
 def test_a_run_is_watched_by_its_steps_its_silence_and_its_reports_and_its_page_has_a_diagnosis(
@@ -25,3 +30,24 @@ def test_a_run_is_watched_by_its_steps_its_silence_and_its_reports_and_its_page_
     assert job.run.suspects == (None,)
     assert page is not None
     assert 1 <= len(page.diagnosis) <= 3
+
+
+def test_a_job_that_holds_its_gpus_empty_burns_the_gpu_hours_that_were_declared_for_it(site: Site) -> None:
+    empty = {"kernel_active_ratio": 0.0, "process_count": 0}
+    for _ in range(2):
+        site.push("n1", site.now, 900.0, job=job_ref(run=(), waiting_for=None), samples=empty)
+        site.tick()
+    client = TestClient(site.running.app)
+    path = f"/api/v1/jobs/{site.job_facts().row.job_id}/facts"
+    assert client.put(path, json={"declared_gpu_hours": 3.0}).status_code == 200
+
+    facts = site.query.facts(site.now)
+
+    # Eight GPUs for half an hour, less the 30 s before the first sample: 3.93 is more than 1.2 of 3.
+    held = 8 * 1_770 / 3_600
+    (job,) = facts.jobs
+    assert job.run.spending == Spending(
+        used_gpu_hours=pytest.approx(held), idle_gpu_hours=pytest.approx(held), declared_gpu_hours=3.0
+    )
+    (burn,) = budget_burn(facts, AlertSettings())
+    assert (burn.condition, burn.labels["job_id"]) == ("bad", job.row.job_id)
