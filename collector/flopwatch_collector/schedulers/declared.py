@@ -66,6 +66,8 @@ class Standing:
     source: str
     """``operator``, ``settings``, or the scheduler's name."""
     text: str = ""
+    drained: bool = False
+    """A node out of order that its scheduler holds drained too: it was taken out of service."""
 
     @property
     def place(self) -> Place:

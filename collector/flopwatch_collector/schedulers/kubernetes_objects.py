@@ -193,6 +193,7 @@ def node_from(node: Row, labels: Labels) -> ScheduledNode | None:
     gpus = _node_gpus(node, labels)
     if not gpus:
         return None
+    cordoned = bool(within(node, "spec", "unschedulable"))
     ready = _condition(node, "Ready")
     if ready and ready.get("status") != "True":
         return ScheduledNode(
@@ -201,14 +202,15 @@ def node_from(node: Row, labels: Labels) -> ScheduledNode | None:
             trouble="health",
             trouble_since_seconds=instant(ready.get("lastTransitionTime")),
             trouble_text=str(ready.get("reason") or "the node is not ready"),
+            drained=cordoned,
         )
-    cordoned = bool(within(node, "spec", "unschedulable"))
     return ScheduledNode(
         name=name,
         gpu_count=gpus,
         trouble="drain" if cordoned else None,
         trouble_since_seconds=_cordoned_since(node) if cordoned else None,
         trouble_text="cordoned" if cordoned else "",
+        drained=cordoned,
     )
 
 

@@ -110,6 +110,7 @@ class NodeStates:
                     since_seconds=max(reading.time_seconds if since is None else since, oldest),
                     source=source,
                     text=text,
+                    drained=node.drained and declaration == "faulty",
                 )
                 for declaration, since, text in states
             ]

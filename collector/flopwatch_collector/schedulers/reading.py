@@ -71,6 +71,8 @@ class ScheduledNode:
     trouble: Trouble | None = None
     trouble_since_seconds: float | None = None
     trouble_text: str = ""
+    drained: bool = False
+    """Whether it was drained or cordoned, also where it is out of order besides."""
     maintenance: bool = False
     maintenance_since_seconds: float | None = None
     maintenance_text: str = ""

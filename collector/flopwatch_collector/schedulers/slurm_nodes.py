@@ -37,6 +37,7 @@ def node_from(row: Row) -> ScheduledNode:
         trouble=trouble,
         trouble_since_seconds=since if trouble is not None else None,
         trouble_text=reason,
+        drained=bool(states & DRAINED),
         maintenance=maintenance,
         maintenance_text=reason if maintenance else "",
     )

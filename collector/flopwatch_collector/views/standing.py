@@ -31,11 +31,11 @@ def standings(declared: Iterable[Standing], state: FleetState) -> dict[int, Node
 
 
 def _kind(standing: Standing) -> NodeStanding:
-    """Out of order by a scheduler's word is news; by that of people, or drained by either, it is known."""
+    """Out of order by a scheduler's word is news; by that of people, or of a node that was drained, it is known."""
     if standing.declaration == "spare":
         return "spare"
-    unexpected = standing.declaration == "faulty" and standing.source not in OF_PEOPLE
-    return "down" if unexpected else "out"
+    known = standing.source in OF_PEOPLE or standing.drained
+    return "down" if standing.declaration == "faulty" and not known else "out"
 
 
 def _present(state: FleetState) -> dict[int, set[str]]:

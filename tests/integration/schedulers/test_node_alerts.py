@@ -59,12 +59,13 @@ def test_a_drained_node_is_not_down_whether_its_agent_lives_or_not_and_one_that_
                 node("n2", state=["IDLE", "DRAIN", "NOT_RESPONDING"], reason="NIC"),
                 node("n3", state=["DOWN", "NOT_RESPONDING"], reason="Not responding"),
                 node("n4", state=["IDLE"]),
+                node("n5", state=["DOWN", "DRAIN", "NOT_RESPONDING"], reason="in repair"),
             ]
         },
     )
     tables = {"scheduler": [{"kind": "slurm", "cluster": "c1", "commands": str(slurm.bin)}]}
     with site(tmp_path, tables) as cluster:
-        for name in ("n1", "n2", "n3", "n4"):
+        for name in ("n1", "n2", "n3", "n4", "n5"):
             cluster.push(reports(name, T0 - 10.0, T0, ()))
         cluster.read(T0)
         for name in ("n1", "n4"):
@@ -77,4 +78,5 @@ def test_a_drained_node_is_not_down_whether_its_agent_lives_or_not_and_one_that_
         "n2": ("gone", "gone"),
         "n3": ("bad", "bad"),
         "n4": ("good", "good"),
+        "n5": ("gone", "gone"),
     }
