@@ -225,7 +225,7 @@ class JobWatch:
             *(item for job in (*observed, *pods) for item in job.findings),
         ]
         for job in live:
-            for facts in self._configs.facts(job):
+            for facts in self._configs.facts(job, now):
                 self._steps.add_run(job.sighting.ref, facts)
             findings.extend(self._configs.findings(job))
         parts.append(Readings(findings=self._new(findings)))

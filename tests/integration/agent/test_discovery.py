@@ -256,12 +256,12 @@ def test_paths_of_a_container_are_those_under_its_own_root(job: Job) -> None:
 
     assert said(job.over(0, PATIENCE)) == [("file", 0, 0.5), ("file", 1, 0.5)]
     assert "/out/m.csv" in [log.path for log in job.steps.logs()]
-    (facts,) = ConfigReader(job.jobs._procfs).facts(job.observed()[0])
+    (facts,) = ConfigReader(job.jobs._procfs).facts(job.observed()[0], time.time())
     assert (facts.shape or {})["hidden"] == 64
     (root / "model/config.json").unlink()
     (job.folder / "outside.json").write_text(json.dumps(CONFIG))
     (root / "model/config.json").symlink_to(job.folder / "outside.json")
-    assert ConfigReader(job.jobs._procfs).facts(job.observed()[0]) == ()
+    assert ConfigReader(job.jobs._procfs).facts(job.observed()[0], time.time()) == ()
 
 
 def test_a_file_that_is_written_no_more_is_let_go_and_taken_up_again(job: Job) -> None:
