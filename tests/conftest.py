@@ -1,4 +1,8 @@
-"""The folder is the marker: unit, integration, e2e or bench by a test's path."""
+"""The folder is the marker: unit, integration, e2e or bench by a test's path.
+
+``make test`` runs two workers. What starts agents stays with one of them, because agents see every process of the
+machine; what shares a server or a browser stays with the other; unit tests go to whichever is free.
+"""
 
 from pathlib import Path
 
@@ -8,11 +12,17 @@ from tests.fixtures_browser import browser, page
 __all__ = ["browser", "page"]
 
 KINDS = ("unit", "integration", "e2e", "bench")
+WITH_AGENTS = {("e2e",), ("integration", "agent"), ("integration", "prometheus"), ("integration", "trainers")}
+"""Folders whose tests start agents, or jobs that agents would find."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
+    workers = config.pluginmanager.hasplugin("xdist")
     for item in items:
-        kind = item.path.relative_to(root).parts[0]
-        if kind in KINDS:
-            item.add_marker(kind)
+        parts = item.path.relative_to(root).parts
+        if parts[0] in KINDS:
+            item.add_marker(parts[0])
+        if workers and parts[0] in ("e2e", "integration"):
+            agents = parts[:1] in WITH_AGENTS or parts[:2] in WITH_AGENTS
+            item.add_marker(pytest.mark.xdist_group("agents" if agents else "servers"))

@@ -83,9 +83,13 @@ def own_cost(own: OwnCosts) -> OwnCost:
     )
 
 
+SMALLEST_RATE = 1e-100
+"""Smaller rates are none: their products with a number of years have lost their digits."""
+
+
 def recovery_factor(cost_of_capital: float, years: float) -> float:
     """CRF: the share of a loan that is paid back each year, interest included."""
-    if cost_of_capital == 0.0:
+    if cost_of_capital < SMALLEST_RATE:
         return 1.0 / years
     # r / (1 - (1 + r)^-L): the same, exact for the smallest rates as well.
     return cost_of_capital / -math.expm1(-years * math.log1p(cost_of_capital))

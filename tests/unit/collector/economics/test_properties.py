@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.collector.economics.worked import TWO
 
@@ -101,6 +101,8 @@ def test_the_decision_to_keep_is_never_harder_than_that_to_buy(used):
     assert not (bought.verdict == "own" and kept.verdict == "rent")
 
 
+@example(value=1.0, years=1.5, interest=5e-324)
+@example(value=1.0, years=0.5, interest=5e-324)
 @given(value=prices, years=st.floats(0.5, 100.0), interest=st.floats(0.0, 1e-12))
 def test_the_smallest_interest_is_hardly_more_than_none(value, years, interest):
     assert capital_charge(value, 0.0, years, interest) == pytest.approx(value / years, rel=1e-9)
