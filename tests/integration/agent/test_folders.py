@@ -163,7 +163,9 @@ def test_the_console_of_wandb_is_found_by_the_writer_that_the_job_started(job: J
 
 def shape_of(job: Job) -> list[tuple[str, int]]:
     reader = ConfigReader(job.jobs._procfs)
-    return [(fact.origin, (fact.shape or {})["hidden"]) for fact in reader.facts(job.observed()[0], time.time())]
+    return [
+        (fact.origin, (fact.shape or {})["hidden"]) for fact in reader.facts(job.observed()[0], time.time())
+    ]
 
 
 def test_a_model_that_the_command_line_names_is_read_from_the_cache_of_downloads(job: Job) -> None:
