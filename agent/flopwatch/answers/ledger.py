@@ -89,3 +89,6 @@ class Verdict:
     cost_at_line: float | None
     never: bool = False
     """Owning pays at no utilisation; ``line_ratio`` is 1 then."""
+    code_without_barely_used: VerdictCode | None = None
+    """The same verdict with barely used time left out of every day; ``None`` where that time is not known."""
+    mean_30d_without_barely_used_ratio: float | None = None

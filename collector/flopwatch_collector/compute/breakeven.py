@@ -85,13 +85,17 @@ def verdict(
     line_ratio = 1.0 if line.ratio is None else line.ratio
     used = replace(rule or SustainedRule(), line_ratio=math.inf if line.ratio is None else line_ratio)
     complete = [day for day in days if day.complete]
-    values = [day.billable_ratio if day.valid else None for day in complete]
+    values = _values(complete)
     known = [value for value in values if value is not None]
     state = sustained(values, used)
     mean = _mean(complete[-30:])
     enough = len(known) >= used.days_up
+    strict = [replace(day, billable_ratio=day.billable_without_barely_used_ratio) for day in complete]
+    strict_mean = _mean(strict[-30:])
     return Verdict(
         code=_code(state, mean, used) if enough else "insufficient_data",
+        code_without_barely_used=_code_of(strict, used) if strict_mean is not None else None,
+        mean_30d_without_barely_used_ratio=strict_mean,
         line_ratio=line_ratio,
         line_source=line.source,
         never=line.ratio is None,
@@ -104,6 +108,17 @@ def verdict(
         cost_at_mean=_used_hour(price, mean),
         cost_at_line=None if line.ratio is None else _used_hour(price, line.ratio),
     )
+
+
+def _values(complete: Sequence[Day]) -> list[float | None]:
+    return [day.billable_ratio if day.valid else None for day in complete]
+
+
+def _code_of(complete: Sequence[Day], rule: SustainedRule) -> VerdictCode:
+    values = _values(complete)
+    if sum(value is not None for value in values) < rule.days_up:
+        return "insufficient_data"
+    return _code(sustained(values, rule), _mean(complete[-30:]), rule)
 
 
 def _used_hour(price: tuple[float | None, float | None], utilisation: float | None) -> float | None:

@@ -70,10 +70,27 @@ def _cost(fleet: Fleet, view: View) -> str:
     )
 
 
+def _without_barely_used(fleet: Fleet, view: View) -> str | None:
+    """The verdict with that time left out, where any is known."""
+    verdict = fleet.verdict
+    strict = verdict.mean_30d_without_barely_used_ratio
+    if strict is None or verdict.code_without_barely_used is None or strict == verdict.mean_30d_ratio:
+        return None
+    title = (
+        view.t("verdict.never")
+        if verdict.never
+        else view.t(
+            f"verdict.{verdict.code_without_barely_used}", line=wording.line_percent(verdict.line_ratio)
+        )
+    )
+    return view.t("verdict.a_barely", mean=wording.percent(strict), title=title)
+
+
 def arithmetic(fleet: Fleet, view: View) -> list[str]:
     """The verdict's figures with the numbers they come from."""
     verdict, ledger, status = fleet.verdict, fleet.ledger_today, fleet.status
     line = wording.line_percent(verdict.line_ratio)
+    barely = _without_barely_used(fleet, view)
     lines = [
         view.t(
             "verdict.a_billable",
@@ -86,6 +103,7 @@ def arithmetic(fleet: Fleet, view: View) -> list[str]:
             total=verdict.days_total,
             mean=wording.percent(verdict.mean_30d_ratio),
         ),
+        *([barely] if barely else []),
         view.t(f"verdict.a_line_{'never' if verdict.never else verdict.line_source}", line=line),
     ]
     if status.price_per_gpu_hour is not None:

@@ -65,6 +65,7 @@ TEXTS: dict[str, str] = {
     "verdict.arithmetic": "Arithmetic",
     "verdict.a_billable": "U_bill = (leased − held empty − held idle) ÷ capacity; today {today}, with unknown time counted as billable at most {upper}",
     "verdict.a_mean": "Mean of the {valid} valid days among the last {total}: {mean}",
+    "verdict.a_barely": "Without work below 5% SM activity the mean is {mean}: {title}",
     "verdict.a_cost": "{price} a capacity GPU-hour{example} ÷ {mean} = {cost} a billable GPU-hour",
     "verdict.a_cost_line": "{price}{example} ÷ {line} = {cost} at the line",
     "verdict.a_line_default": "The line is the default {line}: no costs of your own are set",

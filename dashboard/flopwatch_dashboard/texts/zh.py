@@ -65,6 +65,7 @@ TEXTS: dict[str, str] = {
     "verdict.arithmetic": "计算过程",
     "verdict.a_billable": "U_bill =（已分配 − 占用无进程 − 占用空闲）÷ 总容量；今日 {today}，若将未知时间计入则至多 {upper}",
     "verdict.a_mean": "最近 {total} 天中 {valid} 个有效日的均值：{mean}",
+    "verdict.a_barely": "不计 SM 活跃率低于 5% 的时段，均值为 {mean}：{title}",
     "verdict.a_cost": "每容量卡时 {price}{example} ÷ {mean} = 每计费卡时 {cost}",
     "verdict.a_cost_line": "{price}{example} ÷ {line} = 达到平衡点时 {cost}",
     "verdict.a_line_default": "平衡点为默认值 {line}：尚未填写自己的成本",

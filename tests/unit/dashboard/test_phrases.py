@@ -88,6 +88,20 @@ def test_the_verdict_shows_its_arithmetic_with_the_numbers_filled_in() -> None:
     ]
 
 
+def test_the_arithmetic_says_where_the_verdict_stands_without_barely_used_time() -> None:
+    fleet = cluster.fleet(ENGLISH.asked, cluster.status())
+    stricter = dataclasses.replace(
+        fleet.verdict, mean_30d_without_barely_used_ratio=0.412, code_without_barely_used="below_sustained"
+    )
+
+    lines = verdict.arithmetic(dataclasses.replace(fleet, verdict=stricter), ENGLISH)
+
+    assert lines[2] == (
+        "Without work below 5% SM activity the mean is 41.2%: "
+        + ENGLISH.t("verdict.below_sustained", line="70%")
+    )
+
+
 def test_a_sparkline_breaks_at_gaps_and_needs_two_values() -> None:
     drawn = spark.sparkline([0.1, 0.2, None, 0.3, 0.4], "#000000")
 

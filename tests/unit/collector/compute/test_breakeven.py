@@ -1,5 +1,7 @@
 """The state machine of *sustained*, and the verdict made from days."""
 
+from dataclasses import replace
+
 import pytest
 
 from flopwatch.query import Day
@@ -100,3 +102,18 @@ def test_a_line_that_is_never_reached_has_every_day_below_it():
 
     assert (found.code, found.never, found.line_ratio) == ("below_sustained", True, 1.0)
     assert (found.days_above, found.cost_at_line) == (0, None)
+
+
+def test_the_verdict_stands_also_without_barely_used_time():
+    used = [replace(day, billable_without_barely_used_ratio=0.6) for day in days([0.8] * 20)]
+    found = verdict(used, line=Line())
+
+    assert (found.code, found.mean_30d_ratio) == ("above_sustained", pytest.approx(0.8))
+    assert found.code_without_barely_used == "below_sustained"
+    assert found.mean_30d_without_barely_used_ratio == pytest.approx(0.6)
+
+
+def test_where_that_time_is_not_known_only_one_verdict_stands():
+    found = verdict(days([0.8] * 20), line=Line())
+
+    assert (found.code_without_barely_used, found.mean_30d_without_barely_used_ratio) == (None, None)
