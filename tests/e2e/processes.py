@@ -74,13 +74,16 @@ class Processes:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """This environment without flopwatch's own variables, with a home of the test's."""
+    """This environment without flopwatch's own variables, with a home and a socket of the test's."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FLOPWATCH_", "SLURM_"))}
     return {
         **kept,
         "HOME": str(folder),
         "XDG_STATE_HOME": str(folder / "state"),
         "XDG_RUNTIME_DIR": str(folder),
+        # As root all agents would meet at one socket in /run, and take each other's steps.
+        "FLOPWATCH_AGENT_SDK_SOCKET": str(folder / "s.sock"),
+        "FLOPWATCH_SOCKET": str(folder / "s.sock"),
     }
 
 
