@@ -138,7 +138,7 @@ def measured(address: Address, options: argparse.Namespace) -> dict[str, Any]:
     """
     found = job_id(address, options.job)
     answer: Mapping[str, Any] = ask(
-        address, "GET", f"/api/v1/jobs/{quote(found, safe='')}?seconds={options.last:.0f}"
+        address, "GET", f"/api/v1/query/jobs/{quote(found, safe='')}?seconds={options.last:.0f}"
     )
     goodput = answer.get("goodput")
     if goodput is None:

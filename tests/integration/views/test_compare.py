@@ -1,4 +1,4 @@
-"""Two runs of the same work, compared over HTTP as the command does it."""
+"""Two runs of the same work, compared over HTTP as the command does it, and the goodput of one."""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures.listening import Server
 from tests.integration.views.site import GPUS_A_NODE, MIDNIGHT, PARAMETERS, PEAK, Site, gpu_name, job_ref
 
+from flopwatch import goodput_command
 from flopwatch.wire import StepRecord
 from flopwatch_collector.compare_command import main
 
@@ -121,3 +122,17 @@ def test_a_run_that_is_not_there_is_named(server: Server, capsys: pytest.Capture
     assert main(["run-1", "run-9", "--collector", server.url]) == 1
 
     assert "there is no job 'run-9'" in capsys.readouterr().err
+
+
+def test_goodput_of_a_run_is_asked_of_the_collector(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = goodput_command.main(["job", "run-1", "--url", server.url, "--last", "1d", "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 0
+    assert found["job_id"].startswith("1-")
+    # One step after the other, nothing saved, nothing broken.
+    assert (found["ettr_ratio"], found["interruptions"], found["lost_gpu_milliseconds"]) == (1.0, [], 0)
+    assert found["checkpointing"]["saves"] == 0
+    assert found["mtbf_seconds"] is None
