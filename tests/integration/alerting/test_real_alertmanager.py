@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.integration.alerting.test_engine import job
-from tests.integration.prometheus.servers import eventually, free_port, program
+from tests.integration.prometheus.alertmanagers import alertmanager_for
+from tests.integration.prometheus.servers import eventually, program
 
 from flopwatch_collector.alerting.delivery.alertmanager import Alertmanager
 from flopwatch_collector.alerting.delivery.channels import Wiring
@@ -21,43 +22,12 @@ from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.store.control_sqlite import SqliteControl
 
-CONFIG = """
-route:
-  receiver: hook
-  group_by: [cluster, alertname]
-  group_wait: 1s
-  group_interval: 1s
-  repeat_interval: 1h
-receivers:
-  - name: hook
-    webhook_configs:
-      - url: {url}
-"""
-
 
 @pytest.fixture
 def alertmanager(tmp_path: Path, receiver: Any) -> Iterator[str]:
     """The address of a running Alertmanager whose messages come to ``receiver``."""
-    address = f"127.0.0.1:{free_port()}"
-    (tmp_path / "alertmanager.yml").write_text(CONFIG.format(url=receiver.url))
-    command = [
-        program("prometheus-alertmanager"), f"--config.file={tmp_path / 'alertmanager.yml'}",
-        f"--storage.path={tmp_path / 'data'}", f"--web.listen-address={address}", "--cluster.listen-address=",
-    ]  # fmt: skip
-    with (tmp_path / "alertmanager.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    eventually(lambda: _ready(f"http://{address}/-/ready"))
-    yield f"http://{address}"
-    process.terminate()
-    process.wait(20)
-
-
-def _ready(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+    with alertmanager_for(receiver.url, tmp_path) as address:
+        yield f"http://{address}"
 
 
 class Site:

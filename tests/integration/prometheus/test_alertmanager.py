@@ -1,8 +1,6 @@
 """Our rules in a real Prometheus, their alerts in a real Alertmanager, its messages at a receiver."""
 
 import json
-import subprocess
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,22 +10,11 @@ from typing import Any
 
 import pytest
 from tests.integration.prometheus import exporters, servers
+from tests.integration.prometheus.alertmanagers import alertmanager_for
 from tests.integration.prometheus.exporters import Exporter, line
-from tests.integration.prometheus.servers import eventually, free_port, program
+from tests.integration.prometheus.servers import eventually
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
-CONFIG = """
-route:
-  receiver: hook
-  group_by: [cluster, alertname]
-  group_wait: 1s
-  group_interval: 1s
-  repeat_interval: 1h
-receivers:
-  - name: hook
-    webhook_configs:
-      - url: {url}
-"""
 
 
 @dataclass
@@ -69,28 +56,8 @@ def hook() -> Iterator[Hook]:
 @pytest.fixture
 def alertmanager(tmp_path: Path, hook: Hook) -> Iterator[str]:
     """The address of a running Alertmanager."""
-    address = f"127.0.0.1:{free_port()}"
-    (tmp_path / "alertmanager.yml").write_text(
-        CONFIG.format(url=f"http://127.0.0.1:{hook.server.server_address[1]}/")
-    )
-    command = [
-        program("prometheus-alertmanager"), f"--config.file={tmp_path / 'alertmanager.yml'}",
-        f"--storage.path={tmp_path / 'data'}", f"--web.listen-address={address}", "--cluster.listen-address=",
-    ]  # fmt: skip
-    with (tmp_path / "alertmanager.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    eventually(lambda: _answers(f"http://{address}/-/ready"))
-    yield address
-    process.terminate()
-    process.wait(20)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+    with alertmanager_for(f"http://127.0.0.1:{hook.server.server_address[1]}/", tmp_path) as address:
+        yield address
 
 
 def test_alerts_of_the_rules_arrive_in_groups_and_resolve(
