@@ -306,7 +306,7 @@ class Daemon:
         )
         jobs = JobsSource(procfs, boot)
         allocated = Allocated(settings, procfs.tree, self._sys)
-        configured = ConfiguredLogs(self._settings.log_globs, finder.holds)
+        configured = ConfiguredLogs(self._settings.log_globs, finder.holds, self._steps.has_steps)
         pods = PodJobs(settings.pod_logs, self._steps.has_steps)
         files = Files(
             configs=ConfigReader(procfs),

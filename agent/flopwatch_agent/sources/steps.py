@@ -17,12 +17,12 @@ from flopwatch.wire import (
 )
 from flopwatch_agent.candidates import Candidates
 from flopwatch_agent.followers import BYTES_A_FILE, Followers
-from flopwatch_agent.hub_cache import is_model_name
+from flopwatch_agent.job_progress import JobProgress
 from flopwatch_agent.log_file import FileIdentity, LogFile
 from flopwatch_agent.log_finder import READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.log_follow import NOTHING, Follower, Position, Reader
 from flopwatch_agent.positions import Positions
-from flopwatch_agent.sdk_messages import JobWords, MessageError, SdkMessage, understood
+from flopwatch_agent.sdk_messages import MessageError, SdkMessage, understood
 from flopwatch_agent.sdk_socket import Datagram
 from flopwatch_agent.source import ObservedJob, Readings
 from flopwatch_agent.trainers import rows, to_wire
@@ -30,7 +30,6 @@ from flopwatch_agent.trainers import rows, to_wire
 logger = logging.getLogger(__name__)
 
 MAX_FILES_A_JOB = 16
-MAX_RUN_FACTS = 24
 MAX_LEFT = 500
 LET_GO_SECONDS = 300.0
 """A file that the job does not write any more is followed so much longer."""
@@ -38,27 +37,6 @@ BIRTH_SLACK = 1.0
 WAITING = "steps"
 NOWHERE = "no output file of its processes was found: report steps with flopwatch.StepReporter"
 SHARED = "{count} live jobs write this file, so no row can be told apart: give each run its own log"
-
-
-@dataclass(slots=True)
-class JobProgress:
-    """What is known of one job beside its processes."""
-
-    run: dict[tuple[str, str, int], RunFacts] = field(default_factory=dict)
-    words: JobWords = field(default_factory=JobWords)
-    has_steps: bool = False
-    has_times: bool = False
-    """Whether its log or the SDK gave the time of a step."""
-    reason: str | None = None
-    last_step: StepRecord | None = None
-    findings: dict[str, Finding] = field(default_factory=dict)
-
-    def add_run(self, facts: RunFacts) -> None:
-        """Keep the newest word of each source on each launch."""
-        facts = without_free_text(facts)
-        self.run[facts.source, facts.origin, facts.session] = facts
-        while len(self.run) > MAX_RUN_FACTS:
-            del self.run[next(iter(self.run))]
 
 
 @dataclass(slots=True)
@@ -87,6 +65,8 @@ class StepsSource:
         self._progress: dict[str, JobProgress] = {}
         self._problems: dict[tuple[str, str], FollowedLog] = {}
         self._left: dict[str, Position] = {}
+        self._mixed: set[str] = set()
+        """Files that several jobs wrote at once."""
         self._candidates = Candidates()
         self.sdk_claims = 0
         """Claims of identity in SDK messages that were ignored."""
@@ -98,11 +78,14 @@ class StepsSource:
     ) -> tuple[Finding, ...]:
         """Find the files of the live jobs: begin to follow new ones, leave those that two jobs share.
 
+        Of a file that was another job's, the rows after what was read for that one are this one's.
+
         ``configured`` are logs that the settings name, by job.
         """
         wanted: dict[FileIdentity, list[tuple[ObservedJob, Output]]] = {}
         beside: dict[FileIdentity, list[tuple[ObservedJob, Output]]] = {}
         self._problems = {}
+        live = frozenset(job.sighting.ref for job in jobs)
         for job in jobs:
             progress = self._progress.setdefault(job.sighting.ref, JobProgress())
             is_open = not progress.has_times and self._candidates.wants(job.sighting.ref)
@@ -118,8 +101,8 @@ class StepsSource:
         for identity, writers in wanted.items():
             if len(writers) > 1:
                 findings.extend(self._shared(identity, writers))
-            elif identity not in self._followers:
-                self._follow(*writers[0])
+            else:
+                self._follow_for(*writers[0], live=live)
         self._consider(beside, wanted.keys())
         self._let_go(now, wanted.keys() | beside.keys())
         return tuple(findings)
@@ -280,11 +263,21 @@ class StepsSource:
         follower = self._followers.get(identity)
         if follower is not None:
             self._leave(follower)
+        self._mixed.add(str(identity))
         text = SHARED.format(count=len(writers))
         for job, output in writers:
             self._progress[job.sighting.ref].reason = text
             self._problem(job.sighting.ref, output.path, text)
         return [Finding(job=job.sighting.ref, code="shared_log", text=text) for job, _ in writers]
+
+    def _follow_for(self, job: ObservedJob, output: Output, *, live: Set[str]) -> None:
+        """Follow a file for the job that writes it now; one that has ended reads its rest before it goes over."""
+        follower = self._followers.get(output.identity)
+        if follower is not None and follower.job != job.sighting.ref and follower.job in live:
+            self._leave(follower)
+            follower = None
+        if follower is None:
+            self._follow(job, output)
 
     def _follow(self, job: ObservedJob, output: Output, *, is_metrics: bool = False) -> None:
         ref = job.sighting.ref
@@ -317,9 +310,14 @@ class StepsSource:
             is_metrics=is_metrics,
         )
         name = str(file.identity)
-        kept = self._left.get(name) or self._positions.get(name)
-        if kept is not None and (kept.job, kept.source_id) == (ref, file.source_id()):
-            follower.sent_until, follower.history_end = kept.offset, kept.history_end
+        left = self._left.get(name)
+        kept = left or self._positions.get(name)
+        if kept is not None and kept.source_id == file.source_id():
+            may_be_older = follower.history_end > 0 or not job.processes
+            if kept.job == ref:
+                follower.sent_until, follower.history_end = kept.offset, kept.history_end
+            elif left is not None and may_be_older and name not in self._mixed:
+                follower.history_end = left.offset if left.offset <= file.size_at_open else 0
         self._followers.add(follower)
         if is_metrics:
             self._candidates.add(follower, is_whole=is_whole(job.sighting))
@@ -371,15 +369,6 @@ class StepsSource:
             progress.add_run(message.run)
         if message.words is not None:
             progress.words = message.words
-
-
-def without_free_text(facts: RunFacts) -> RunFacts:
-    """The facts without a model's name that is no plain one: configurations hold whole paths there, or anything."""
-    name = (facts.shape or {}).get("name")
-    if name is None or (isinstance(name, str) and is_model_name(name)):
-        return facts
-    shape = {key: value for key, value in (facts.shape or {}).items() if key != "name"}
-    return dataclasses.replace(facts, shape=shape)
 
 
 def is_whole(sighting: JobSighting) -> bool:

@@ -320,8 +320,19 @@ def test_without_nvml_a_distributed_worker_is_found_by_its_environment(
     assert collector.all("jobs")[-1]["master"] == "127.0.0.1:29400"
 
 
+def write_steps(log: Path, steps: range) -> None:
+    with log.open("a") as sink:
+        for step in steps:
+            sink.write(f"iter {step}: loss 3.1234, time 250.00ms, mfu 40.00%\n")
+            sink.flush()
+            time.sleep(0.25)
+
+
+WORKER = {"WORLD_SIZE": "1", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29400"}
+
+
 def test_a_configured_log_that_no_process_here_writes_is_a_job_of_its_own(
-    new_agent, collector: FakeCollector, tmp_path: Path
+    new_agent, collector: FakeCollector, processes, tmp_path: Path
 ) -> None:
     log = tmp_path / "remote-run.log"
     log.write_text("number of parameters: 123.59M\n")
@@ -331,15 +342,33 @@ def test_a_configured_log_that_no_process_here_writes_is_a_job_of_its_own(
         collector_url=collector.url,
         log_globs=f"{tmp_path}/*.log,/none/*.log",
     )
-    job = eventually(lambda: collector.all("jobs"))[0]
-    with log.open("a") as sink:
-        for step in range(5):
-            sink.write(f"iter {step}: loss 3.1234, time 250.00ms, mfu 40.00%\n")
-            sink.flush()
-            time.sleep(0.25)
-    eventually(lambda: len(numbers(collector)) == 5)
+    eventually(lambda: collector.all("jobs"))
+    write_steps(log, range(5))
+    eventually(lambda: sorted(numbers(collector)) == [0, 1, 2, 3, 4])
+    ref = collector.all("steps")[-1]["job"]
+    # What else its owner starts is no reason to give the log away.
+    processes("import time; time.sleep(600)", env={**os.environ, **WORKER})
+    eventually(lambda: any(job["ref"].startswith("process:") for job in collector.all("jobs")))
+    write_steps(log, range(5, 9))
+    eventually(lambda: sorted(numbers(collector)) == list(range(9)))
 
+    job = next(job for job in collector.all("jobs") if job["ref"] == ref)
     assert (job["name"], job["uid"], job["log_path"]) == ("remote-run", os.getuid(), str(log))
+    assert {step["job"] for step in collector.all("steps") if step["step"] >= 5} == {ref}
+
+
+def test_a_configured_log_without_steps_goes_over_to_its_owners_only_job_whole(
+    new_agent, collector: FakeCollector, processes, tmp_path: Path
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("number of parameters: 123.59M\n")
+    new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, log_globs=f"{tmp_path}/*.log")
+    eventually(lambda: collector.all("jobs"))
+    processes("import time; time.sleep(600)", env={**os.environ, **WORKER})
+    job = eventually(lambda: [j for j in collector.all("jobs") if j["ref"].startswith("process:")])[0]
+    write_steps(log, range(6))
+
+    eventually(lambda: sorted(numbers(collector)) == list(range(6)))
     assert {step["job"] for step in collector.all("steps")} == {job["ref"]}
 
 
