@@ -309,19 +309,24 @@ class StepsSource:
             history_end=0 if of_this_run else file.size_at_open,
             is_metrics=is_metrics,
         )
-        name = str(file.identity)
-        left = self._left.get(name)
-        kept = left or self._positions.get(name)
-        if kept is not None and kept.source_id == file.source_id():
-            may_be_older = follower.history_end > 0 or not job.processes
-            if kept.job == ref:
-                follower.sent_until, follower.history_end = kept.offset, kept.history_end
-            elif left is not None and may_be_older and name not in self._mixed:
-                follower.history_end = left.offset if left.offset <= file.size_at_open else 0
+        self._go_on(follower, job)
         self._followers.add(follower)
         if is_metrics:
             self._candidates.add(follower, is_whole=is_whole(job.sighting))
         logger.info("following %s for %s", output.path, ref)
+
+    def _go_on(self, follower: Follower, job: ObservedJob) -> None:
+        """Begin where the file was left, for this job or for the one whose it was."""
+        file, name = follower.file, str(follower.file.identity)
+        left = self._left.get(name)
+        kept = left or self._positions.get(name)
+        if kept is None or kept.source_id != file.source_id():
+            return
+        may_be_older = follower.history_end > 0 or not job.processes
+        if kept.job == follower.job:
+            follower.sent_until, follower.history_end = kept.offset, kept.history_end
+        elif left is not None and may_be_older and name not in self._mixed:
+            follower.history_end = left.offset if left.offset <= file.size_at_open else 0
 
     def _lose(self, follower: Follower, why: str) -> None:
         logger.warning("%s: %s", follower.file.path, why)
