@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -85,13 +84,6 @@ def clean_environment(folder: Path) -> dict[str, str]:
         "FLOPWATCH_AGENT_SDK_SOCKET": str(folder / "s.sock"),
         "FLOPWATCH_SOCKET": str(folder / "s.sock"),
     }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def get_json(url: str) -> Any:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.e2e.processes import Processes, free_port, until
+from tests.e2e.processes import Processes, until
+from tests.ports import free_port
 
 CONFIGURATION = Path(__file__).parents[1] / "fixtures" / "slurm" / "one_node.conf"
 DAEMONS = {"munged": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm"}
@@ -98,7 +99,7 @@ def running(processes: Processes, folder: Path) -> Iterator[Slurm]:
         yield slurm
     finally:
         slurm.ask("scancel", "--full", "--signal=KILL", "--user=root")
-        until(lambda: not slurm.ask("squeue", "--noheader", "--states=running"), 10, "no job runs")
+        until(lambda: not slurm.ask("squeue", "--noheader", "--states=running,completing"), 60, "no job runs")
 
 
 def start(processes: Processes, slurm: Slurm, name: str, *arguments: str) -> None:

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.processes import Processes, free_port, get, until
+from tests.e2e.processes import Processes, get, until
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "deploy" / "airgapped"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.processes import Process, Processes, free_port, get_json, until
+from tests.e2e.processes import Process, Processes, get_json, until
 from tests.fixtures_nvml import FakeNvml
+from tests.ports import free_port
 
 TRAINER = Path(__file__).with_name("trainer.py")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
-from tests.e2e.processes import Process, Processes, free_port, get, get_json, until
+from tests.e2e.processes import Process, Processes, get, get_json, until
+from tests.ports import free_port
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page
-from tests.e2e.processes import Processes, free_port, get_json, until
+from tests.e2e.processes import Processes, get_json, until
 from tests.fixtures_nvml import FakeNvml, FakeNvmlLibraries
+from tests.ports import free_port
 
 from flopwatch import wire
 from flopwatch.encoding import encode

@@ -8,8 +8,9 @@ import urllib.request
 from pathlib import Path
 
 import numpy as np
-from tests.e2e.processes import Process, Processes, free_port, get_json, until
+from tests.e2e.processes import Process, Processes, get_json, until
 from tests.fixtures_nvml import FakeNvml
+from tests.ports import free_port
 
 from flopwatch import wire
 from flopwatch.encoding import encode

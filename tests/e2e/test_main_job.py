@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page
-from tests.e2e.processes import Process, Processes, free_port, get_json, until
+from tests.e2e.processes import Process, Processes, get_json, until
 from tests.fixtures_nvml import FakeNvml
+from tests.ports import free_port
 
 TRAINER = Path(__file__).with_name("trainer.py")
 PEAK = 989.4e12

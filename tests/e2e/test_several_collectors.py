@@ -8,10 +8,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.e2e.processes import Process, Processes, free_port, get_json, until
+from tests.e2e.processes import Process, Processes, get_json, until
 from tests.e2e.test_alert import Receiver
 from tests.fixtures import clickhouse
 from tests.fixtures import postgres as postgres_server
+from tests.ports import free_port
 
 SETTINGS = """
 [collector]

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.processes import Processes, free_port, until
+from tests.e2e.processes import Processes, until
+from tests.ports import free_port
 
 from flopwatch_collector.schedulers.queue_depth import snapshots
 from flopwatch_collector.schedulers.reading import Reading, ScheduledJob

@@ -6,7 +6,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.integration.prometheus.servers import eventually, free_port, program
+from tests.integration.prometheus.servers import eventually, program
+from tests.ports import free_port
 
 CONFIG = """
 route:

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pytest
+from tests.ports import free_port
 
 T = TypeVar("T")
 Kind = Literal["prometheus", "victoria-metrics"]
@@ -32,11 +32,6 @@ def program(name: str) -> str:
             pytest.fail(words)
         pytest.skip(words)
     return path
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def eventually(read: Callable[[], T], seconds: float = 30.0) -> T:

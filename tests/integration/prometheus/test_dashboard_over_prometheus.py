@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.listening import Server
 from tests.integration.collector.static_query import STATUS
-from tests.integration.prometheus.servers import free_port
+from tests.ports import free_port
 
 from flopwatch.query import Range
 from flopwatch.settings import SettingError
