@@ -370,6 +370,7 @@ def _served(
         declared=_on_declared(running.accounting, clock),
         alert_desk=running.periodic.engine.desk,
         knows_alert=running.periodic.engine.knows,
+        alert_source=running.periodic.engine,
         rehearse=rehearsing(running.exported, running.settings.alerts),
     )
 

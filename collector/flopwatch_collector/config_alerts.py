@@ -205,7 +205,7 @@ def read_alerts(tables: Mapping[str, Any], environ: Mapping[str, str]) -> AlertS
         key: _seconds(f"alerts.{key}", value) for key, value in plain.items() if key.endswith("_seconds")
     }
     base = section(AlertSettings, "alerts", {"alerts": {**plain, **times}}, environ)
-    made = base.changed_by(_rules("alerts.rules", table.get("rules", {})))
+    made = base.changed_by(rules_of("alerts.rules", table.get("rules", {})))
     overrides = tuple(_override(entry) for entry in _array("alerts.override", table.get("override", [])))
     for one in overrides:
         made.changed_by(one.rules)
@@ -225,10 +225,15 @@ def _override(entry: Mapping[str, Any]) -> RuleOverride:
     for key, value in words.items():
         if not isinstance(value, str) or not value:
             raise SettingError(f"alerts.override.{key}", value, "a name, * for any text")
-    return RuleOverride(**words, rules=_rules("alerts.override.rules", entry.get("rules", {})))
+    return RuleOverride(**words, rules=rules_of("alerts.override.rules", entry.get("rules", {})))
 
 
-def _rules(name: str, table: object) -> dict[str, RuleSettings]:
+def rules_of(name: str, table: object) -> dict[str, RuleSettings]:
+    """``[alerts.rules]`` or a table like it; ``name`` is said in errors.
+
+    Raises:
+        SettingError: an unknown rule or setting, a wrong type, or a value that is not allowed.
+    """
     if not isinstance(table, Mapping):
         raise SettingError(name, table, "tables by name of rule")
     unknown = sorted(set(table) - set(ALERT_RULES))

@@ -1,6 +1,6 @@
 """Alerts as the pages show them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from flopwatch.answers.frame import Status
@@ -36,6 +36,8 @@ class AlertRow:
     acknowledged_by: str | None = None
     comments: tuple["AlertComment", ...] = ()
     """Oldest first."""
+    context: dict[str, str] = field(default_factory=dict)
+    """What matchers may ask for besides the labels: ``job`` (its name) and ``team`` of a job's alert."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +63,32 @@ class SilenceInfo:
     comment: str
 
 
+RuleSubject = Literal["job", "node", "gpu", "link", "fleet", "budget"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleTerms:
+    """What holds of a rule here: what the site sets, else the rule's own."""
+
+    subject: RuleSubject
+    """What one alert of it is about."""
+    fires: str
+    """When it fires, in English; the surface has its own words by the rule's name."""
+    severity: Severity
+    """The first one; some rules rise to critical by themselves."""
+    for_seconds: float | None
+    """``None``: it depends on the run's own pace."""
+    keep_seconds: float | None
+    level: float | None
+    """``None``: the rule has no level that can be set."""
+    clear_level: float | None
+    """Of MfuLow: share of the job's target."""
+    level_unit: Literal["ratio", "factor", "count"] | None
+    """``ratio``: a share, 0.3 is 30 %; ``factor``: so many times the usual; ``count``: so many."""
+    below: bool | None
+    """Whether it fires below its level; ``None`` without one."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuleInfo:
     """A rule as it is set here, and how often it fired."""
@@ -79,6 +107,8 @@ class RuleInfo:
     """Alerts of it that fire now."""
     fired: int
     """Alerts of it that fired within the range, the present ones too."""
+    terms: RuleTerms | None = None
+    """``None`` from a source older than this."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

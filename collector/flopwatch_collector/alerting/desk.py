@@ -110,6 +110,32 @@ class AlertDesk:
         self._save(SILENCE_KIND, {silence_id: ended}, (by, "unsilence", silence_id))
         return ended
 
+    def amend(self, changed: Silence, by: str) -> Silence:
+        """Keep a silence with other times, matchers or comment; who made it and when stays.
+
+        Raises:
+            KeyError: there is none of this id, or it has ended.
+        """
+        found = self._fresh().silences[changed.silence_id]
+        if found.end_seconds <= self._clock():
+            raise KeyError(changed.silence_id)
+        made = replace(changed, created_by=found.created_by, created_seconds=found.created_seconds)
+        self._save(SILENCE_KIND, {made.silence_id: made}, (by, "amend", made.silence_id))
+        return made
+
+    def release(self, fingerprint: str, by: str) -> Acknowledgement:
+        """Give an alert back: it is repeated again.
+
+        Raises:
+            KeyError: nobody has taken it.
+        """
+        found = self._fresh().acknowledgements[fingerprint]
+        self._save(ACK_KIND, {}, (by, "release", fingerprint))
+        self._control.delete(ACK_KIND, [fingerprint])
+        with self._lock:
+            self._read_at = float("-inf")
+        return found
+
     def acknowledge(self, fingerprint: str, by: str, comment: str) -> Acknowledgement:
         """Take an alert."""
         made = Acknowledgement(fingerprint=fingerprint, by=by, comment=comment, seconds=self._clock())

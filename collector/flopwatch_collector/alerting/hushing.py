@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from flopwatch.query import AlertRow
 from flopwatch_collector.alerting.desk import Words
 from flopwatch_collector.alerting.inhibition import ACTIVE, Node, confined_to, inhibited
 from flopwatch_collector.alerting.state import AlertRecord
@@ -61,6 +62,12 @@ def labels_of(record: AlertRecord) -> dict[str, str]:
     """What matchers are asked of: identity, name, severity, and the job's team and name."""
     more = {key: value for key, value in record.context.items() if key != "owner"}
     return {**more, "alertname": record.rule, "severity": record.severity, **record.labels}
+
+
+def labels_of_row(row: AlertRow) -> dict[str, str]:
+    """The same of an alert as the pages show it."""
+    own = {key: value for key, value in row.labels.items() if key != "simulated"}
+    return {**row.context, "alertname": row.rule, "severity": row.severity, **own}
 
 
 def _taken(active: Iterable[AlertRecord], words: Words) -> dict[str, str]:

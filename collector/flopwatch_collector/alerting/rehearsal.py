@@ -4,13 +4,13 @@ The past has MFU, activity and ledger buckets of jobs. Rules that look at anythi
 so.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from flopwatch.query import Job, Query, Range, Severity, Stretch
 from flopwatch_collector.alerting import terms
 from flopwatch_collector.alerting.state import AlertRecord, Reading, advance, fingerprint
-from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings
+from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings, RuleSettings
 from flopwatch_collector.facts import Facts, JobFacts
 
 LONGEST_EVALUATION_SECONDS = 300.0
@@ -38,6 +38,8 @@ class Rehearsal:
     episodes: tuple[Episode, ...]
     judged: tuple[str, ...]
     not_judged: tuple[str, ...]
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why a rule was not judged, by its name."""
 
 
 @dataclass(slots=True)
@@ -67,12 +69,17 @@ def largest(query: Query, asked: Range, most: int) -> Iterator[Job]:
             yield job
 
 
-def rehearsing(query: Query, settings: AlertSettings) -> Callable[[float], Rehearsal]:
+Rehearse = Callable[[float, Mapping[str, RuleSettings]], Rehearsal]
+"""What the rules would have said of the last so many seconds, with changes to them."""
+
+
+def rehearsing(query: Query, settings: AlertSettings) -> Rehearse:
     """Rehearses the last so many seconds of the largest jobs, at the pace of a graph's points."""
 
-    def rehearsed(seconds: float) -> Rehearsal:
+    def rehearsed(seconds: float, changes: Mapping[str, RuleSettings]) -> Rehearsal:
         points = max(1, min(MOST_POINTS, int(seconds / POINT_SECONDS)))
-        return rehearse(list(largest(query, Range(seconds=seconds, points=points), MOST_JOBS)), settings)
+        jobs = list(largest(query, Range(seconds=seconds, points=points), MOST_JOBS))
+        return rehearse(jobs, settings.changed_by(changes))
 
     return rehearsed
 

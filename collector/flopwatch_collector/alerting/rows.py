@@ -9,6 +9,7 @@ from flopwatch.query import AlertRow
 from flopwatch_collector.alerting.desk import Words
 from flopwatch_collector.alerting.hushing import MAINTENANCE, Hushed
 from flopwatch_collector.alerting.notices import SEVERITY_ORDER
+from flopwatch_collector.alerting.rulebook import terms_of
 from flopwatch_collector.alerting.state import AlertRecord
 from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings, RuleSettings
 
@@ -45,6 +46,7 @@ def row(record: AlertRecord, words: Words, hushed: Hushed, *, simulated: bool, o
         observed=observed and active,
         acknowledged_by=hushed.taken.get(record.fingerprint) if active else None,
         comments=_comments(record, words),
+        context={key: value for key, value in record.context.items() if key != "owner"},
     )
 
 
@@ -103,12 +105,12 @@ def rules(records: Iterable[AlertRecord], settings: AlertSettings, asked: Asked)
     }
     fired = Counter(rule for _, _, rule in episodes)
     return tuple(
-        _rule(name, settings.rules.get(name, RuleSettings()), (firing[name], fired[name]), asked.sends(name))
-        for name in ALERT_RULES
+        _rule(name, settings, (firing[name], fired[name]), asked.sends(name)) for name in ALERT_RULES
     )
 
 
-def _rule(name: str, own: RuleSettings, counts: tuple[int, int], sends: bool) -> RuleInfo:  # noqa: FBT001
+def _rule(name: str, settings: AlertSettings, counts: tuple[int, int], sends: bool) -> RuleInfo:  # noqa: FBT001
+    own = settings.rules.get(name, RuleSettings())
     return RuleInfo(
         rule=name,
         enabled=own.enabled is not False,
@@ -120,4 +122,5 @@ def _rule(name: str, own: RuleSettings, counts: tuple[int, int], sends: bool) ->
         severity=own.severity,
         firing=counts[0],
         fired=counts[1],
+        terms=terms_of(name, settings),
     )

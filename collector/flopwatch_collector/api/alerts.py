@@ -2,110 +2,38 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Response
-from fastapi import Query as Parameter
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import APIRouter, Depends
 
 from flopwatch_collector.alerting.desk import AlertDesk, Silence
-from flopwatch_collector.alerting.matchers import Matcher, MatcherError, checked
-from flopwatch_collector.alerting.rehearsal import Rehearsal
+from flopwatch_collector.alerting.hushing import labels_of_row
+from flopwatch_collector.alerting.matchers import Matcher, MatcherError, all_match, checked
+from flopwatch_collector.alerting.rehearsal import Rehearse
+from flopwatch_collector.api import alert_rules
 from flopwatch_collector.api.access import Caller
+from flopwatch_collector.api.alert_bodies import (
+    AuditAnswer,
+    AuditLine,
+    Fingerprint,
+    FittingAnswer,
+    MatcherBody,
+    MatchersBody,
+    SilenceAnswer,
+    SilenceBody,
+    SilenceId,
+    SilencesAnswer,
+    WordAnswer,
+    WordBody,
+)
 from flopwatch_collector.api.errors import FieldProblem, Refused, documented
-from flopwatch_collector.api.query import CallerNeed, answers, as_json, each_once
+from flopwatch_collector.api.query import CallerNeed, each_once
 from flopwatch_collector.ingest.decode import shorten
+from flopwatch_collector.views.alerts import AlertSource
 
-LONGEST_REHEARSAL_SECONDS = 31 * 86_400.0
 LONGEST_SILENCE_SECONDS = 366 * 86_400.0
-Text = Annotated[
-    str, StringConstraints(min_length=1, max_length=2_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]+$")
-]
-Who = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Fingerprint = Annotated[
-    str, Path(pattern=r"^[0-9a-f]{64}$", description="The alert's fingerprint, as the query answers it.")
-]
-SilenceId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="Id of the silence.")]
-
-
-class MatcherBody(BaseModel):
-    """One condition on one label, as Alertmanager has it."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-    name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$")]
-    """``alertname``, ``severity``, ``cluster``, ``job_id``, ``node``, ``team``, ``job`` …"""
-    value: Annotated[str, StringConstraints(max_length=500)]
-    is_regex: bool = Field(default=False, alias="isRegex")
-    is_equal: bool = Field(default=True, alias="isEqual")
-
-
-class SilenceBody(BaseModel):
-    """A silence to make: alerts that all matchers fit are shown and not sent."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    matchers: Annotated[list[MatcherBody], Field(min_length=1, max_length=20)]
-    start_seconds: float | None = None
-    """Default: now."""
-    end_seconds: float
-    created_by: Who | None = None
-    """Default: the name of the token."""
-    comment: Text
-
-
-class WordBody(BaseModel):
-    """A word on an alert."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    comment: Text
-    by: Who | None = None
-    """Default: the name of the token."""
-
-
-class SilenceAnswer(BaseModel):
-    """A silence."""
-
-    silence_id: str
-    matchers: list[str]
-    start_seconds: float
-    end_seconds: float
-    created_by: str
-    comment: str
-    created_seconds: float
-
-
-class SilencesAnswer(BaseModel):
-    """Silences, the first to end first."""
-
-    silences: list[SilenceAnswer]
-
-
-class WordAnswer(BaseModel):
-    """What was said of an alert."""
-
-    fingerprint: str
-    by: str
-    comment: str
-    seconds: float
-
-
-class AuditLine(BaseModel):
-    """Who did what."""
-
-    seconds: float
-    by: str
-    action: str
-    subject: str
-
-
-class AuditAnswer(BaseModel):
-    """Changes, newest first."""
-
-    entries: list[AuditLine]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +46,9 @@ class AlertParts:
     knows: Callable[[str], bool]
     """Whether there is an alert of this fingerprint."""
     clock: Callable[[], float] = time.time
-    rehearse: Callable[[float], Rehearsal] | None = None
+    source: AlertSource | None = None
+    """The alerts as they stand, and the rules."""
+    rehearse: Rehearse | None = None
     """What the rules would have said of the last so many seconds."""
 
 
@@ -126,8 +56,8 @@ def router(parts: AlertParts) -> APIRouter:
     """What people say to alerts."""
     api = APIRouter(prefix="/api/v1/alerts", tags=["alerts"], dependencies=[Depends(each_once)])
     _add_silences(api, parts)
+    _add_changes(api, parts)
     _add_words(api, parts)
-    _add_rehearsal(api, parts)
 
     @api.get("/audit", dependencies=[Depends(parts.operate)], responses=documented(401, 403, 429, 500))
     async def audit() -> AuditAnswer:
@@ -140,6 +70,15 @@ def router(parts: AlertParts) -> APIRouter:
             ]
         )
 
+    if parts.source is not None:
+        _add_fitting(api, parts, parts.source)
+        alert_rules.add(
+            api,
+            alert_rules.RuleParts(
+                source=parts.source, rehearse=parts.rehearse, read=parts.read, operate=parts.operate,
+                clock=parts.clock,
+            ),
+        )  # fmt: skip
     return api
 
 
@@ -162,6 +101,24 @@ def _add_silences(api: APIRouter, parts: AlertParts) -> None:
         asked = silence_of(body, _who(caller, body.created_by), parts.clock())
         return _silence_answer(await asyncio.to_thread(parts.desk.silence, asked))
 
+
+def _add_changes(api: APIRouter, parts: AlertParts) -> None:
+    """Of silences that were made."""
+    refusals = (401, 403, 422, 429, 500)
+
+    @api.put("/silences/{silence_id}", responses=documented(400, *refusals, 404, 503))
+    async def amend(
+        silence_id: SilenceId, body: SilenceBody, caller: Annotated[Caller, Depends(parts.operate)]
+    ) -> SilenceAnswer:
+        """Change a silence that has not ended: its matchers, times and comment."""
+        who = _who(caller, body.created_by)
+        asked = replace(silence_of(body, who, parts.clock()), silence_id=silence_id)
+        try:
+            changed = await asyncio.to_thread(parts.desk.amend, asked, who)
+        except KeyError:
+            raise Refused(404, "not_found", f"there is no silence {silence_id} that has not ended") from None
+        return _silence_answer(changed)
+
     @api.delete("/silences/{silence_id}", responses=documented(*refusals, 404, 503))
     async def unsilence(
         silence_id: SilenceId, caller: Annotated[Caller, Depends(parts.operate)]
@@ -172,6 +129,21 @@ def _add_silences(api: APIRouter, parts: AlertParts) -> None:
         except KeyError:
             raise Refused(404, "not_found", f"there is no silence {silence_id}") from None
         return _silence_answer(ended)
+
+
+def _add_fitting(api: APIRouter, parts: AlertParts, source: AlertSource) -> None:
+    @api.post(
+        "/fitting",
+        dependencies=[Depends(parts.read)],
+        responses=documented(400, 401, 403, 422, 429, 500),
+    )
+    async def fitting(body: MatchersBody) -> FittingAnswer:
+        """Which active alerts would be silenced by these matchers; nothing is changed."""
+        matchers = _matchers(body.matchers)
+        rows = await asyncio.to_thread(source.active)
+        return FittingAnswer(
+            fingerprints=[row.fingerprint for row in rows if all_match(matchers, labels_of_row(row))]
+        )
 
 
 def _add_words(api: APIRouter, parts: AlertParts) -> None:
@@ -188,6 +160,17 @@ def _add_words(api: APIRouter, parts: AlertParts) -> None:
         )
         return WordAnswer(fingerprint=fingerprint, by=made.by, comment=made.comment, seconds=made.seconds)
 
+    @api.delete("/{fingerprint}/ack", responses=documented(*refusals))
+    async def release(
+        fingerprint: Fingerprint, caller: Annotated[Caller, Depends(parts.operate)]
+    ) -> WordAnswer:
+        """Give a taken alert back: it is repeated again."""
+        try:
+            gone = await asyncio.to_thread(parts.desk.release, fingerprint, _who(caller, None))
+        except KeyError:
+            raise Refused(404, "not_found", f"nobody has taken an alert {fingerprint}") from None
+        return WordAnswer(fingerprint=fingerprint, by=gone.by, comment=gone.comment, seconds=gone.seconds)
+
     @api.post("/{fingerprint}/comments", responses=documented(*refusals))
     async def comment(
         fingerprint: Fingerprint, body: WordBody, caller: Annotated[Caller, Depends(parts.operate)]
@@ -198,37 +181,15 @@ def _add_words(api: APIRouter, parts: AlertParts) -> None:
         return WordAnswer(fingerprint=fingerprint, by=made.by, comment=made.text, seconds=made.seconds)
 
 
-def _add_rehearsal(api: APIRouter, parts: AlertParts) -> None:
-    rehearse = parts.rehearse
-    if rehearse is None:
-        return
-
-    @api.get(
-        "/rehearsal",
-        dependencies=[Depends(parts.read)],
-        response_model=None,
-        responses=answers(Rehearsal, 401, 403, 422, 429, 500),
-    )
-    async def rehearsal(
-        seconds: Annotated[
-            float, Parameter(gt=0.0, le=LONGEST_REHEARSAL_SECONDS, description="How far back, in seconds.")
-        ] = 604_800.0,
-    ) -> Response:
-        """What the rules, as they are set, would have said of the past of the largest jobs."""
-        return as_json(await asyncio.to_thread(rehearse, seconds))
-
-
 def _require_known(parts: AlertParts, fingerprint: str) -> None:
     if not parts.knows(fingerprint):
         raise Refused(404, "not_found", f"there is no alert {fingerprint}")
 
 
 def _who(caller: Caller, claimed: str | None) -> str:
-    """The name that is kept: a token's own counts; without tokens what is claimed, else the address."""
-    if caller.token is not None:
-        return (
-            caller.token.name if claimed in (None, caller.token.name) else f"{claimed} ({caller.token.name})"
-        )
+    """The name that is kept: the caller's own counts; where nobody has to sign in what is claimed, else the address."""
+    if caller.name is not None:
+        return caller.name if claimed in (None, caller.name) else f"{claimed} ({caller.name})"
     return claimed or caller.address
 
 
@@ -243,10 +204,7 @@ def silence_of(body: SilenceBody, by: str, now: float) -> Silence:
         raise _invalid(
             "end_seconds", body.end_seconds, "later than now and start_seconds, by at most 366 days"
         )
-    try:
-        matchers = tuple(checked(Matcher(**one.model_dump())) for one in body.matchers)
-    except MatcherError as error:
-        raise _invalid("matchers", str(error), "expressions that can be compiled") from error
+    matchers = _matchers(body.matchers)
     if all(matcher.matches({}) for matcher in matchers):
         raise _invalid("matchers", "all fit an alert without labels", "at least one that does not")
     return Silence(
@@ -258,6 +216,13 @@ def silence_of(body: SilenceBody, by: str, now: float) -> Silence:
         comment=body.comment,
         created_seconds=now,
     )
+
+
+def _matchers(bodies: Sequence[MatcherBody]) -> tuple[Matcher, ...]:
+    try:
+        return tuple(checked(Matcher(**one.model_dump())) for one in bodies)
+    except MatcherError as error:
+        raise _invalid("matchers", str(error), "expressions that can be compiled") from error
 
 
 def _invalid(name: str, value: Any, allowed: str) -> Refused:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from flopwatch.query import Query
 from flopwatch.wire import Batch
 from flopwatch_collector.alerting.desk import AlertDesk
-from flopwatch_collector.alerting.rehearsal import Rehearsal
+from flopwatch_collector.alerting.rehearsal import Rehearse
 from flopwatch_collector.api import (
     alerts,
     errors,
@@ -36,6 +36,7 @@ from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.model import Fleet, JobRecord
 from flopwatch_collector.reports.service import Reports
 from flopwatch_collector.schedulers.assembling import Assembled
+from flopwatch_collector.views.alerts import AlertSource
 
 Mount = Callable[[FastAPI, Query, str], object]
 """Adds the pages to the application: (application, data, prefix)."""
@@ -65,7 +66,9 @@ class Parts:
     """Where people say something to alerts."""
     knows_alert: Callable[[str], bool] = lambda _: False
     """Whether there is an alert of a fingerprint."""
-    rehearse: Callable[[float], Rehearsal] | None = None
+    alert_source: AlertSource | None = None
+    """The alerts as they stand, and the rules."""
+    rehearse: Rehearse | None = None
     """What the alert rules would have said of the last so many seconds."""
 
 
@@ -134,6 +137,7 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
                     read=read,
                     operate=needs(parts.access, "operate"),
                     knows=parts.knows_alert,
+                    source=parts.alert_source,
                     rehearse=parts.rehearse,
                 )
             )

@@ -48,7 +48,7 @@ def test_what_would_have_fired_in_a_folders_past_is_told(
     site = story(tmp_path, begin)
     (row,) = site.query.jobs(Range(seconds=4 * 3_600.0)).rows
     job = site.query.job(row.job_id, Range(seconds=4 * 3_600.0, points=240))
-    told = rehearsing(site.query, site.settings.alerts)(4 * 3_600.0)
+    told = rehearsing(site.query, site.settings.alerts)(4 * 3_600.0, {})
     site.close()
     path = tmp_path / "flopwatch.toml"
     path.write_text(SETTINGS)

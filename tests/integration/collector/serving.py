@@ -19,14 +19,17 @@ from tests.integration.collector.static_query import STATUS, StaticQuery
 from flopwatch import wire
 from flopwatch.encoding import encode
 from flopwatch_collector.alerting.desk import AlertDesk
+from flopwatch_collector.alerting.rehearsal import rehearsing
 from flopwatch_collector.api import application
 from flopwatch_collector.api.access import Access
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.config import CollectorSettings
+from flopwatch_collector.config_alerts import AlertSettings
 from flopwatch_collector.config_schedulers import SiteSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.ingest.directory import Directory
+from flopwatch_collector.recorded_run import NoAlerts
 from flopwatch_collector.schedulers import assembling
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.embedded import EmbeddedStore
@@ -88,6 +91,8 @@ def front(
             mount=mount,
             schedulers=_schedulers(made),
             alert_desk=AlertDesk(control),
+            alert_source=NoAlerts(),
+            rehearse=rehearsing(made.query, AlertSettings()),
         )
     )
     try:
