@@ -111,7 +111,7 @@ def serve(settings: config.Settings, environ: Mapping[str, str], *, mount: Mount
             folder = config.data_folder(settings.collector, environ)
             raise CannotStart(f"the data folder {folder} cannot be used: {error}") from error
         try:
-            require_protection(settings.collector, has_token=running.tokens.any_valid())
+            require_protection(settings.collector, has_token=running.is_protected())
             log.info("listening on %s", url(settings.collector, listener))
             run(running.app, settings.collector, listener)
         finally:

@@ -17,7 +17,7 @@ from flopwatch_collector.alerting import assembly
 from flopwatch_collector.alerting.engine import AlertEngine
 from flopwatch_collector.alerting.rehearsal import rehearsing
 from flopwatch_collector.api import application
-from flopwatch_collector.api.access import Access
+from flopwatch_collector.api.doors import doors_of
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.bookkeeping.history import REACH_SECONDS
@@ -85,6 +85,10 @@ class Running:
     def stop(self) -> None:
         """Make durable what waits, and let the data folder go; may be called again."""
         self._parts.close()
+
+    def is_protected(self) -> bool:
+        """Whether somebody has to sign in."""
+        return self.tokens.any_valid() or self.settings.sign_in.signs_in
 
     def owns(self, parts: ExitStack) -> None:
         """Take over what is to be closed at the end."""
@@ -356,7 +360,7 @@ def _served(
     """What the HTTP application is made of."""
     return application.Parts(
         settings=running.settings.collector,
-        access=Access(running.tokens),
+        doors=doors_of(running.control, running.tokens, running.settings.sign_in, clock),
         ingest=running.ingest,
         fleet=running.directory,
         desk=running.directory,

@@ -18,6 +18,7 @@ from flopwatch_collector.config_cost_file import read_costs
 from flopwatch_collector.config_costs import CostSettings as CostSettings  # noqa: PLC0414 - offered from here too
 from flopwatch_collector.config_reports import ReportSettings, read_reports
 from flopwatch_collector.config_schedulers import SiteSettings, read_site
+from flopwatch_collector.config_sign_in import SignInSettings, read_sign_in
 
 ALERT_RULES = config_alerts.ALERT_RULES
 AlertSettings = config_alerts.AlertSettings
@@ -222,6 +223,8 @@ class Settings:
     reports: tuple[ReportSettings, ...] = ()
     site: SiteSettings = field(default_factory=SiteSettings)
     """Schedulers, and what is declared of nodes."""
+    sign_in: SignInSettings = field(default_factory=SignInSettings)
+    """How people sign in besides with a token."""
 
     def site_accelerators(self) -> tuple[Accelerator, ...]:
         """GPU models with the site's own peaks; they win over the table."""
@@ -248,6 +251,7 @@ def read(tables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         budgets=read_budgets(tables),
         reports=read_reports(tables),
         site=read_site(tables),
+        sign_in=read_sign_in(tables, environ),
     )
 
 

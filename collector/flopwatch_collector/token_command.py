@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flopwatch import settings as settings_file
+from flopwatch.settings import SettingError
 from flopwatch_collector import config
 from flopwatch_collector.api.tokens import ROLES, Token, Tokens
 from flopwatch_collector.store import engines
@@ -44,6 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     create = actions.add_parser("create", help="make a token; its secret is printed once")
     create.add_argument("--role", choices=ROLES, required=True, help="what the token may do")
     create.add_argument("--name", default=None, help="who or what it is for (default: the user's name)")
+    create.add_argument(
+        "--team",
+        action="append",
+        default=[],
+        help="a viewer's team (account): its holder sees the jobs of the teams given only",
+    )
     listed = actions.add_parser("list", help="all tokens, without their secrets")
     revoke = actions.add_parser(
         "revoke", help="make a token useless, within seconds also for a running collector"
@@ -61,7 +68,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _create(tokens: Tokens, arguments: argparse.Namespace) -> int:
-    token, secret = tokens.create(arguments.role, arguments.name or getpass.getuser())
+    teams = tuple(sorted({team.strip() for team in arguments.team if team.strip()}))
+    if arguments.team and (not teams or arguments.role != "viewer"):
+        raise SettingError("--team", ", ".join(arguments.team), "names of teams, of a token of role viewer")
+    token, secret = tokens.create(arguments.role, arguments.name or getpass.getuser(), teams)
     if arguments.json:
         sys.stdout.write(json.dumps({**_public(token), "secret": secret}) + "\n")
         return 0
@@ -81,9 +91,8 @@ def _list(tokens: Tokens, arguments: argparse.Namespace) -> int:
         sys.stderr.write("no tokens; make one with: flopwatch token create --role agent\n")
     for token in found:
         state = "valid" if token.revoked_seconds is None else f"revoked {_date(token.revoked_seconds)}"
-        sys.stdout.write(
-            f"{token.token_id}  {token.role:<8}  {_date(token.created_seconds)}  {state:<19}  {token.name}\n"
-        )
+        made = f"{token.token_id}  {token.role:<8}  {_date(token.created_seconds)}"
+        sys.stdout.write(f"{made}  {state:<19}  {token.name}{_of(token)}\n")
     return 0
 
 
@@ -104,6 +113,10 @@ def _public(token: Token) -> dict[str, Any]:
     shown = dataclasses.asdict(token)
     del shown["sha256"]
     return shown
+
+
+def _of(token: Token) -> str:
+    return f"  (jobs of {', '.join(token.teams)})" if token.teams else ""
 
 
 def _date(seconds: float) -> str:

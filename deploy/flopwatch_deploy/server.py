@@ -34,7 +34,7 @@ def serve(
     with contextlib.closing(collector.listening(settings.collector)) as listener:
         running = _built(settings, environ, simulated=simulated)
         try:
-            collector.require_protection(settings.collector, has_token=running.tokens.any_valid())
+            collector.require_protection(settings.collector, has_token=running.is_protected())
             with beside(running, collector.url(settings.collector, listener)):
                 collector.run(running.app, settings.collector, listener)
         finally:

@@ -17,6 +17,7 @@ from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.rehearsal import Rehearse
 from flopwatch_collector.api import (
     alerts,
+    audit,
     errors,
     export,
     health,
@@ -30,13 +31,16 @@ from flopwatch_collector.api import (
     query,
     reports,
 )
-from flopwatch_collector.api.access import Access, UiGate, needs
+from flopwatch_collector.api.access import UiGate, needs
+from flopwatch_collector.api.doors import Doors
+from flopwatch_collector.api.same_site import SameSite
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.model import Fleet, JobRecord
 from flopwatch_collector.reports.service import Reports
 from flopwatch_collector.schedulers.assembling import Assembled
 from flopwatch_collector.views.alerts import AlertSource
+from flopwatch_collector.views.of_teams import OfTeams
 
 Mount = Callable[[FastAPI, Query, str], object]
 """Adds the pages to the application: (application, data, prefix)."""
@@ -48,7 +52,7 @@ class Parts:
     """What the application serves."""
 
     settings: CollectorSettings
-    access: Access
+    doors: Doors
     ingest: Ingest
     fleet: Fleet
     desk: job_facts.Desk
@@ -93,7 +97,7 @@ def build(
     """The application; ``mount`` is called last, so API routes win and unknown paths stay 404."""
     intake = ingest.Intake(
         ingest.IngestParts(
-            ingest=parts.ingest, settings=parts.settings, metrics=parts.metrics, access=parts.access
+            ingest=parts.ingest, settings=parts.settings, metrics=parts.metrics, access=parts.doors.access
         )
     )
     app = Application(
@@ -111,21 +115,27 @@ def build(
     _describe(app)
     if parts.mount is not None:
         _add_pages(app, parts)
+    app.add_middleware(audit.Audited, audit=parts.doors.audit)
+    app.add_middleware(SameSite, access=parts.doors.access, public_url=parts.settings.public_url)
     return app
 
 
 def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
-    read = needs(parts.access, "read")
+    access = parts.doors.access
+    read, of_teams = needs(access, "read"), needs(access, "read", of_teams=True)
     app.include_router(ingest.router(intake))
-    app.include_router(query.router(parts.query, read))
-    app.include_router(export.router(parts.query, read))
+    app.include_router(query.router(OfTeams(parts.query), of_teams))
+    app.include_router(export.router(OfTeams(parts.query), of_teams))
     app.include_router(jobs.router(parts.fleet, read))
     if parts.reports is not None:
         app.include_router(reports.router(parts.reports, read))
     app.include_router(
         job_facts.router(
             job_facts.JobFactsParts(
-                desk=parts.desk, read=read, operate=needs(parts.access, "operate"), changed=parts.declared
+                desk=parts.desk,
+                read=read,
+                operate=needs(parts.doors.access, "operate"),
+                changed=parts.declared,
             )
         )
     )
@@ -135,7 +145,7 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
                 alerts.AlertParts(
                     desk=parts.alert_desk,
                     read=read,
-                    operate=needs(parts.access, "operate"),
+                    operate=needs(parts.doors.access, "operate"),
                     knows=parts.knows_alert,
                     source=parts.alert_source,
                     rehearse=parts.rehearse,
@@ -145,21 +155,37 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
     _add_schedulers(app, parts)
-    app.include_router(login.router(parts.access, home=UI_PREFIX, secure=parts.settings.tls_cert is not None))
+    app.include_router(audit.router(parts.doors.audit, needs(access, "operate")))
+    app.include_router(login.router(_login_parts(parts)))
+
+
+def _login_parts(parts: Parts) -> login.LoginParts:
+    settings, doors = parts.settings, parts.doors
+    over_tls = settings.tls_cert is not None or (settings.public_url or "").startswith("https:")
+    return login.LoginParts(
+        access=doors.access,
+        sessions=doors.sessions,
+        audit=doors.audit,
+        home=UI_PREFIX,
+        secure=over_tls or doors.settings.secure_cookies == "yes",
+        simulated=lambda: parts.fleet.state().simulated,
+        provider=doors.provider,
+        address=settings.public_url,
+    )
 
 
 def _add_schedulers(app: FastAPI, parts: Parts) -> None:
     """What schedulers and operators say of jobs and nodes."""
     if parts.schedulers is None:
         return
-    read, operate = needs(parts.access, "read"), needs(parts.access, "operate")
+    read, operate = needs(parts.doors.access, "read"), needs(parts.doors.access, "operate")
     app.include_router(
         leases.router(
             leases.LeaseParts(
                 assembled=parts.schedulers,
                 state=parts.fleet.state,
                 read=read,
-                push=needs(parts.access, "schedule"),
+                push=needs(parts.doors.access, "schedule"),
                 clock=parts.schedulers.polls.clock,
             )
         )
@@ -178,14 +204,14 @@ def _add_schedulers(app: FastAPI, parts: Parts) -> None:
 
 
 def _add_pages(app: FastAPI, parts: Parts) -> None:
-    app.add_middleware(UiGate, access=parts.access, prefix=UI_PREFIX, login="/login")
+    app.add_middleware(UiGate, access=parts.doors.access, prefix=UI_PREFIX, login="/login")
 
     @app.get("/", include_in_schema=False)
     async def home() -> RedirectResponse:
         return RedirectResponse(UI_PREFIX)
 
     if parts.mount is not None:
-        parts.mount(app, parts.query, UI_PREFIX)
+        parts.mount(app, OfTeams(parts.query), UI_PREFIX)
 
 
 def _describe(app: FastAPI) -> None:

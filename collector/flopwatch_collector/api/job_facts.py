@@ -144,8 +144,7 @@ def router(parts: JobFactsParts) -> APIRouter:
         """Declare facts of the job: they beat what was found. Facts that are not given stay as they are."""
         body = await read_body(request)
         job = _job(parts.desk, job_id)
-        by = None if caller.token is None else caller.token.name
-        await _durably(parts.desk.declare, job.number, checked(body, parts.clock(), by))
+        await _durably(parts.desk.declare, job.number, checked(body, parts.clock(), caller.name))
         parts.changed(job)
         return answer(parts.desk, job)
 

@@ -14,11 +14,11 @@ class _Bucket:
 
 
 class RateLimit:
-    """``rate_per_second`` on average, with bursts of ten seconds' worth."""
+    """``rate_per_second`` on average, with bursts of ten seconds' worth, or of ``burst``."""
 
-    def __init__(self, rate_per_second: float) -> None:
+    def __init__(self, rate_per_second: float, burst: float | None = None) -> None:
         self._rate = rate_per_second
-        self._burst = max(1.0, rate_per_second * BURST_SECONDS)
+        self._burst = max(1.0, rate_per_second * BURST_SECONDS if burst is None else burst)
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def wait_seconds(self, sender: str, now: float, *, take: bool = True) -> float:

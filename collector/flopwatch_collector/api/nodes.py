@@ -139,8 +139,7 @@ def router(parts: NodeParts) -> APIRouter:
         """Declare a node or GPU in maintenance, spare, drained or faulty, or end that."""
         body = await bodies.read(request, DeclareBody)
         known = _found(parts.state(), node, body.cluster)
-        by = None if caller.token is None else caller.token.name
-        return await bodies.durably(_declare, parts, known, body, by)
+        return await bodies.durably(_declare, parts, known, body, caller.name)
 
     return api
 

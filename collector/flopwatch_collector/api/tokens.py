@@ -36,6 +36,8 @@ class Token:
     sha256: str
     created_seconds: float
     revoked_seconds: float | None = None
+    teams: tuple[str, ...] = ()
+    """Whose jobs its holder may see; none: everybody's."""
 
     def may(self, right: Right) -> bool:
         """Whether the token's role gives the right."""
@@ -52,7 +54,7 @@ class Tokens:
         self._tokens = control.load(KIND, Token)
         self._loaded = time.monotonic()
 
-    def create(self, role: Role, name: str) -> tuple[Token, str]:
+    def create(self, role: Role, name: str, teams: tuple[str, ...] = ()) -> tuple[Token, str]:
         """A new token and its secret, 256 random bits, which is not kept."""
         secret = PREFIX + secrets.token_urlsafe(32)
         token = Token(
@@ -61,6 +63,7 @@ class Tokens:
             role=role,
             sha256=_hash(secret),
             created_seconds=self._clock(),
+            teams=teams,
         )
         self._save(token)
         return token, secret
@@ -84,6 +87,11 @@ class Tokens:
     def any_valid(self) -> bool:
         """Whether there is a token that is not revoked."""
         return any(token.revoked_seconds is None for token in self._tokens.values())
+
+    def is_valid(self, token_id: str) -> bool:
+        """Whether there is a token of this id that is not revoked."""
+        token = self._tokens.get(token_id)
+        return token is not None and token.revoked_seconds is None
 
     def find(self, secret: str) -> Token | None:
         """The token of a secret; takes the same time whichever of them matches."""

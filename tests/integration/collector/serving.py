@@ -21,12 +21,13 @@ from flopwatch.encoding import encode
 from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.rehearsal import rehearsing
 from flopwatch_collector.api import application
-from flopwatch_collector.api.access import Access
+from flopwatch_collector.api.doors import Doors, doors_of
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.config_alerts import AlertSettings
 from flopwatch_collector.config_schedulers import SiteSettings
+from flopwatch_collector.config_sign_in import SignInSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.recorded_run import NoAlerts
@@ -46,6 +47,7 @@ class Front:
     directory: Directory
     ingest: Ingest
     tokens: Tokens
+    doors: Doors
     query: StaticQuery
     is_ready: bool = True
 
@@ -57,6 +59,7 @@ def front(
     *,
     simulated: bool = False,
     mount: application.Mount | None = None,
+    sign_in: SignInSettings | None = None,
 ) -> Iterator[Front]:
     """The parts on a folder, closed in order at the end."""
     store = EmbeddedStore(StoreSettings(folder=folder, flush_seconds=0.01))
@@ -75,12 +78,13 @@ def front(
         directory=directory,
         ingest=ingest,
         tokens=tokens,
+        doors=doors_of(control, tokens, sign_in),
         query=StaticQuery(replace(STATUS, simulated=simulated)),
     )
     made.app = application.build(
         application.Parts(
             settings=settings or CollectorSettings(),
-            access=Access(tokens),
+            doors=made.doors,
             ingest=ingest,
             fleet=directory,
             desk=directory,

@@ -124,7 +124,7 @@ def test_a_person_without_a_token_is_led_to_the_form_and_back(collector: Front, 
     assert b'value="/ui/jobs"' in form.body
     assert (signed.status, signed.headers["location"]) == (303, "/ui/jobs")
     assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
+    assert "SameSite=lax" in cookie
     assert (page.status, page.body) == (200, b"page")
 
 

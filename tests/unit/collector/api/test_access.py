@@ -2,7 +2,7 @@ import pytest
 from starlette.datastructures import Headers
 from tests.integration.collector.batches import MemoryControl
 
-from flopwatch_collector.api.access import retry_after, secret_of
+from flopwatch_collector.api.access import COOKIE, cookie_of, retry_after, secret_of
 from flopwatch_collector.api.export import cell
 from flopwatch_collector.api.tokens import RIGHTS, Tokens
 
@@ -15,13 +15,22 @@ from flopwatch_collector.api.tokens import RIGHTS, Tokens
         pytest.param({"authorization": "bearer   fw_1 "}, "fw_1", id="any case"),
         pytest.param({"authorization": "Basic fw_1"}, None, id="another scheme"),
         pytest.param({"authorization": "Bearer "}, None, id="empty"),
-        pytest.param({"cookie": "a=b; flopwatch_token=fw_2"}, "fw_2", id="cookie"),
-        pytest.param({"cookie": "flopwatch_token="}, None, id="empty cookie"),
-        pytest.param({"cookie": "[]=;;=="}, None, id="broken cookie"),
     ],
 )
-def test_the_secret_is_in_the_header_or_the_cookie(headers: dict[str, str], secret: str | None) -> None:
+def test_the_secret_of_a_program_is_in_the_header(headers: dict[str, str], secret: str | None) -> None:
     assert secret_of(Headers(headers)) == secret
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        pytest.param("a=b; flopwatch_session=s3", "s3", id="cookie"),
+        pytest.param("flopwatch_session=", None, id="empty cookie"),
+        pytest.param("[]=;;==", None, id="broken cookie"),
+    ],
+)
+def test_the_secret_of_a_person_is_in_the_cookie(header: str, value: str | None) -> None:
+    assert cookie_of(Headers({"cookie": header}), COOKIE) == value
 
 
 def test_a_secret_is_256_bits_and_found_only_by_itself() -> None:
