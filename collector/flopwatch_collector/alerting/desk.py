@@ -85,6 +85,12 @@ class AlertDesk:
         self._lock = threading.Lock()
         self._read_at = float("-inf")
         self._words = Words()
+        self.changed: Callable[[], None] = _nothing
+        """Called after every change made here."""
+
+    def now(self) -> float:
+        """The time that changes are kept with."""
+        return self._clock()
 
     def words(self) -> Words:
         """What was said, at most ``FRESH_SECONDS`` old."""
@@ -193,3 +199,8 @@ class AlertDesk:
         self._control.save_all({kind: documents, AUDIT_KIND: {secrets.token_hex(8): entry}})
         with self._lock:
             self._read_at = float("-inf")
+        self.changed()
+
+
+def _nothing() -> None:
+    pass

@@ -16,7 +16,7 @@ from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.delivery.outbox import OUTBOX_KIND, ChannelStats
 from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.groups import Change, GroupRecord
-from flopwatch_collector.alerting.hushing import Hushed, hushed
+from flopwatch_collector.alerting.hushing import Hushed, hushed, reworded
 from flopwatch_collector.alerting.notices import NoticeAlert, Wording
 from flopwatch_collector.alerting.state import (
     FLAPPING_WINDOW_SECONDS,
@@ -78,6 +78,7 @@ class AlertEngine:
         self._simulated = False
         self._now = 0.0
         self._generation = 0
+        self.desk.changed = self._heard
         self.reload()
 
     @property
@@ -94,6 +95,11 @@ class AlertEngine:
         if records != self._records or history != self._history:
             self._records, self._history = records, history
             self._generation += 1
+
+    def _heard(self) -> None:
+        """Show what people said just now; what is sent follows with the next evaluation."""
+        self._hushed = reworded(self._hushed, self._records.values(), self.desk.words(), self.desk.now())
+        self._generation += 1
 
     def start(self) -> None:
         """Begin to deliver, first what an earlier process left undelivered."""

@@ -1,7 +1,7 @@
 """Which alerts are shown and not sent: explained by another, silenced, or on a node in maintenance. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flopwatch.query import AlertRow
 from flopwatch_collector.alerting.desk import Words
@@ -39,23 +39,35 @@ def hushed(records: Iterable[AlertRecord], facts: Facts, words: Words) -> Hushed
         if job.row.state != "ended"
     }
     maintained = frozenset((node.cluster, node.node) for node in facts.nodes if node.bucket == "MAINT")
-    live = [one for one in words.silences.values() if one.start_seconds <= facts.now < one.end_seconds]
-    silenced: dict[str, str] = {}
-    for record in active:
-        if confined_to(record, maintained, nodes_of_job):
-            silenced[record.fingerprint] = MAINTENANCE
-            continue
-        labels = labels_of(record) if live else {}
-        for silence in live:
-            if silence.holds(labels, facts.now):
-                silenced[record.fingerprint] = silence.silence_id
-                break
+    silenced = {
+        record.fingerprint: MAINTENANCE for record in active if confined_to(record, maintained, nodes_of_job)
+    }
     return Hushed(
         inhibited=inhibited(active, nodes_of_job),
-        silenced=silenced,
+        silenced={**_silenced(active, words, facts.now), **silenced},
         taken=_taken(active, words),
         maintained=maintained,
     )
+
+
+def reworded(before: Hushed, records: Iterable[AlertRecord], words: Words, now: float) -> Hushed:
+    """The same after people have said something: silences and acknowledgements as they stand now."""
+    active = [record for record in records if record.state in ACTIVE]
+    maintained = {key: why for key, why in before.silenced.items() if why == MAINTENANCE}
+    silenced = {**_silenced(active, words, now), **maintained}
+    return replace(before, silenced=silenced, taken=_taken(active, words))
+
+
+def _silenced(active: Iterable[AlertRecord], words: Words, now: float) -> dict[str, str]:
+    """Alerts that a silence holds of, and its id."""
+    live = [one for one in words.silences.values() if one.start_seconds <= now < one.end_seconds]
+    found = {}
+    for record in active if live else ():
+        labels = labels_of(record)
+        silence = next((one for one in live if one.holds(labels, now)), None)
+        if silence is not None:
+            found[record.fingerprint] = silence.silence_id
+    return found
 
 
 def labels_of(record: AlertRecord) -> dict[str, str]:
