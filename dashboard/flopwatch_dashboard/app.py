@@ -1,5 +1,6 @@
 """The dashboard put together: pages, callbacks, and the way it hangs in a FastAPI application."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from dash import ClientsideFunction, Dash, Input, Output, State
@@ -9,7 +10,9 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from flopwatch import viewer
 from flopwatch.query import Query
+from flopwatch.viewer import Viewer
 from flopwatch_dashboard import live
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.index import index_string, policy
@@ -62,20 +65,24 @@ class DeepLink:
         return secured
 
 
-def mount(api: FastAPI, query: Query, *, prefix: str = "/ui/") -> None:
+def mount(
+    api: FastAPI, query: Query, *, prefix: str = "/ui/", who: Callable[[], Viewer] = viewer.current
+) -> None:
     """Hang the dashboard into ``api`` below ``prefix``; call it last, so that the API's own routes win.
+
+    ``who`` is asked in every request who looks.
 
     Raises:
         ValueError: the prefix does not begin and end with a slash, or is only one.
     """
     if len(prefix) < 3 or not (prefix.startswith("/") and prefix.endswith("/")):
         raise ValueError(f"prefix is {prefix!r}; allowed: a path that begins and ends with '/'")
-    ui = build(query, prefix)
+    ui = build(query, prefix, who)
     pages = StaticFiles(GZipMiddleware(ui.server, minimum_size=4096, compresslevel=1), prefix)
     api.mount("/", DeepLink(pages, prefix, policy(ui.csp_hashes())))
 
 
-def build(query: Query, prefix: str = "/ui/") -> Dash:
+def build(query: Query, prefix: str = "/ui/", who: Callable[[], Viewer] = viewer.current) -> Dash:
     """The Dash application on a FastAPI application of its own, without that one's documentation pages."""
     ui = Dash(
         "flopwatch_dashboard",
@@ -90,7 +97,7 @@ def build(query: Query, prefix: str = "/ui/") -> Dash:
         suppress_callback_exceptions=True,
     )
     ui.layout = frame.shell()
-    live.register(ui, live.Live(query=query, pages=PAGES, missing=missing.PAGE, prefix=prefix))
+    live.register(ui, live.Live(query=query, pages=PAGES, missing=missing.PAGE, prefix=prefix, who=who))
     _register_browser_callbacks(ui)
     for page in PAGES:
         if page.extend:

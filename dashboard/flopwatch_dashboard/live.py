@@ -1,7 +1,7 @@
 """Refreshing a page: one callback, one answer, only what changed goes to the browser."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,6 +9,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, dcc, no_update
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
+from flopwatch import viewer
 from flopwatch.query import Query
 from flopwatch_dashboard import memo
 from flopwatch_dashboard.client import CollectorUnavailable
@@ -29,6 +30,8 @@ class Live:
     pages: tuple[Page, ...]
     missing: Page
     prefix: str
+    who: Callable[[], viewer.Viewer] = viewer.current
+    """Who asks."""
     drawn: memo.Memo[memo.Drawn] = field(default_factory=lambda: memo.Memo(64))
     rows: memo.Memo[Sequence[Mapping[str, Any]]] = field(default_factory=lambda: memo.Memo(16))
 
@@ -85,7 +88,7 @@ def _register_refresh(app: Dash, live: Live, page: Page) -> None:
         found, item = live.find(pathname)
         if not isinstance(ui, dict) or found is not page:
             raise PreventUpdate
-        view = from_browser(ui, live.prefix)
+        view = replace(from_browser(ui, live.prefix), viewer=live.who())
         values, known = answer(live, page, item, view, sent if isinstance(sent, dict) else {})
         ordered = [values.get(name, no_update) for name in page.parts]
         if page.rows:

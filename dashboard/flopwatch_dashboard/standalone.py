@@ -5,6 +5,7 @@ from typing import Literal
 from fastapi import FastAPI, Request, Response
 
 from flopwatch.query import Query
+from flopwatch.viewer import Viewer
 from flopwatch_dashboard.app import mount
 from flopwatch_dashboard.client import CollectorUnavailable, HttpQuery
 
@@ -24,7 +25,7 @@ def application(query: HttpQuery) -> FastAPI:
         disposition = {"content-disposition": f'attachment; filename="flopwatch-{name}.csv"'}
         return Response(body, media_type=kind, headers=disposition)
 
-    mount(api, query)
+    mount(api, query, who=_reader)
     return api
 
 
@@ -37,8 +38,13 @@ def application_of(query: Query) -> FastAPI:
         words = f"{name}.csv is not available from this source of data: only a collector has it\n"
         return Response(words, status_code=404, media_type="text/plain")
 
-    mount(api, query)
+    mount(api, query, who=_reader)
     return api
+
+
+def _reader() -> Viewer:
+    """Whoever looks at a dashboard on its own: changes are made at the collector's pages."""
+    return Viewer(role="viewer", has_desk=False)
 
 
 def _bare() -> FastAPI:

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from flopwatch.query import Range
+from flopwatch.viewer import EVERYBODY, Viewer
 from flopwatch_dashboard import text, wording
 from flopwatch_dashboard.text import Language
 from flopwatch_dashboard.theme import PALETTES, Palette, Theme
@@ -36,6 +37,8 @@ class View:
     prefix: str = "/ui/"
     inputs: tuple[tuple[str, str], ...] = ()
     """What a page's forms hold, as the address has it: names with a dot in them, and values as they were typed."""
+    viewer: Viewer = EVERYBODY
+    """Who looks; it is never the browser that says so."""
 
     @property
     def palette(self) -> Palette:

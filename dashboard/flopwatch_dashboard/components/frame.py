@@ -24,6 +24,7 @@ PARTS = {
     "clusters-hint": ("cluster", "placeholder"),
     "language": ("lang-b", "children"),
     "skip": ("skip", "children"),
+    "person": ("person", "children"),
     "facts": ("facts", "data"),
 }
 
@@ -91,7 +92,7 @@ def _header() -> Component:
         [
             brand,
             html.Nav(id="nav", className="nav", **{"aria-label": "Main / 主导航"}),
-            html.Div([cluster, ranges, live, language, theme], className="tools"),
+            html.Div([cluster, ranges, live, language, theme, html.Span(id="person")], className="tools"),
         ],
         className="top",
     )
@@ -118,8 +119,30 @@ def frame(status: Status, pages: Sequence[Page], current: Page, view: View) -> d
         "clusters-hint": view.t("frame.all_clusters"),
         "language": view.t("frame.language"),
         "skip": view.t("frame.skip"),
+        "person": person(view),
         "facts": facts,
     }
+
+
+def person(view: View) -> list[Component]:
+    """Who has signed in, and the way out; nothing where nobody has to."""
+    who = view.viewer
+    if who.name is None:
+        return []
+    of_teams = view.t("person.teams", teams=", ".join(who.teams)) if who.teams else ""
+    hint = " · ".join(word for word in (who.name, view.t(f"role.{who.role}"), of_teams) if word)
+    name = html.Span(
+        [html.Span(who.name, className="who-n"), html.Span(view.t(f"role.{who.role}"), className="who-r")],
+        className="who",
+        title=hint,
+    )
+    if not who.can_leave:
+        return [name]
+    words = view.t("person.leave")
+    leave = html.Button(
+        parts.icon("leave"), type="submit", className="btn sq", title=words, **{"aria-label": words}
+    )
+    return [name, html.Form(leave, action="/logout", method="post", className="leave")]
 
 
 def navigation(pages: Sequence[Page], current: Page, view: View) -> list[Component]:

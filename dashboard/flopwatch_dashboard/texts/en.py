@@ -1,15 +1,19 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """English texts. Placeholders are filled with values that are already formatted."""
 
+from flopwatch_dashboard.texts.en_alerts import ALERT_TEXTS
 from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.en_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.en_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
+    **ALERT_TEXTS,
     **BREAKEVEN_TEXTS,
     **DIAGNOSIS_TEXTS,
     **MFU_TEXTS,
+    **SIGNIN_TEXTS,
     **SOURCE_TEXTS,
     # frame
     "nav.main": "Main",

@@ -1,15 +1,19 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """Chinese texts: the same keys and placeholders as the English table."""
 
+from flopwatch_dashboard.texts.zh_alerts import ALERT_TEXTS
 from flopwatch_dashboard.texts.zh_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.zh_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.zh_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
+    **ALERT_TEXTS,
     **BREAKEVEN_TEXTS,
     **DIAGNOSIS_TEXTS,
     **MFU_TEXTS,
+    **SIGNIN_TEXTS,
     **SOURCE_TEXTS,
     # frame
     "nav.main": "主导航",
