@@ -92,11 +92,9 @@ def table(economy: Economy) -> str:
     writer.writerow(("simulated", "group", "part", "name", "at", "value", "note"))
     for entry in economy.inputs:
         group, part, name = _split(entry)
-        writer.writerow(
-            _safe((mark, group, "input", f"{part}.{name}", "", _plain(entry.value), entry.source))
-        )
+        writer.writerow(safe((mark, group, "input", f"{part}.{name}", "", _plain(entry.value), entry.source)))
     for each in economy.groups:
-        writer.writerows(_safe((mark, each.name, *row)) for row in _rows(each, economy.currency))
+        writer.writerows(safe((mark, each.name, *row)) for row in _rows(each, economy.currency))
     return out.getvalue()
 
 
@@ -136,7 +134,7 @@ def _plain(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def _safe(row: Sequence[str]) -> list[str]:
+def safe(row: Sequence[str]) -> list[str]:
     """No cell that a spreadsheet would run: texts beginning like a formula get a quotation mark; numbers stay."""
     return [f"'{cell}" if cell.startswith(DANGEROUS) and not _is_number(cell) else cell for cell in row]
 
