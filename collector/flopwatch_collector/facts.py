@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from flopwatch.query import JobRow, Verdict
+from flopwatch.query import Cause, JobRow, Verdict
 from flopwatch_collector.watched import BudgetHealth, NodeHealth, WatchedRun
 
 NodeStanding: TypeAlias = Literal["out", "down", "spare"]
@@ -31,6 +31,8 @@ class JobFacts:
     owner_contact: str | None = None
     """Where the job's owner is reached, as the job declared it."""
     run: WatchedRun = field(default_factory=WatchedRun)
+    likely_cause: Cause | None = None
+    """Why it loses time, as the pages say it; ``row.cause`` is by where its time went today."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

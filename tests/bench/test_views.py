@@ -36,8 +36,11 @@ from flopwatch_collector.model import (
 from flopwatch_collector.store.control_sqlite import SqliteControl
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.port import StoreSettings
+from flopwatch_collector.views.causes import MOST_A_TURN, Causes
+from flopwatch_collector.views.jobs import within
 from flopwatch_collector.views.memo import Memo
 from flopwatch_collector.views.query import CollectorQuery
+from flopwatch_collector.views.sources import Moment
 
 NODES, JOBS, DAYS = 1_248, 312, 30
 NODES_A_JOB = NODES // JOBS
@@ -283,3 +286,13 @@ def test_an_evaluation_of_all_alerts_takes_at_most_300_ms(site: tuple[CollectorQ
     query, engine = site
 
     assert milliseconds(lambda: engine.evaluate(query.facts(NOW))) <= 300.0
+
+
+def test_a_turn_of_diagnoses_takes_at_most_500_ms(site: tuple[CollectorQuery, AlertEngine]) -> None:
+    """At most 150 jobs a turn, so that each of 2,000 has its own within five minutes."""
+    query = site[0]
+    moment = Moment(state=query.sources.fleet.state(), now=NOW, asked=Range())
+    found = query.present.jobs(moment, within(moment))
+
+    assert len(Causes().advance(query.sources, moment, found, MOST_A_TURN)) == MOST_A_TURN
+    assert milliseconds(lambda: Causes().advance(query.sources, moment, found, MOST_A_TURN)) <= 500.0

@@ -20,6 +20,9 @@ class Cause:
     code: str
     severity: Severity
     values: dict[str, Any]
+    source: Literal["ledger", "diagnosis"] = "ledger"
+    """``ledger``: by where its time went, ``cause.<code>`` in the text table; ``diagnosis``: the first of its
+    diagnoses, ``diagnosis.<code>`` there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

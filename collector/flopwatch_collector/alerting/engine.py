@@ -17,6 +17,7 @@ from flopwatch_collector.alerting.delivery.outbox import OUTBOX_KIND, ChannelSta
 from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.groups import Change, GroupRecord
 from flopwatch_collector.alerting.hushing import Hushed, hushed, reworded
+from flopwatch_collector.alerting.inhibition import explaining
 from flopwatch_collector.alerting.notices import NoticeAlert, Wording
 from flopwatch_collector.alerting.state import (
     FLAPPING_WINDOW_SECONDS,
@@ -27,6 +28,7 @@ from flopwatch_collector.alerting.state import (
     fingerprint,
     without_evidence,
 )
+from flopwatch_collector.cause_words import said
 from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts
 from flopwatch_collector.store.port import Control
@@ -120,7 +122,7 @@ class AlertEngine:
         stepped = _in_context(stepped, facts)
         quiet = hushed(stepped.values(), facts, self.desk.words())
         wording = Wording(external_url=self._notifier.external_url, simulated=facts.simulated)
-        turn = self._turn(stepped, unsaid, quiet)
+        turn = self._turn(explaining(stepped, quiet.inhibited), unsaid, quiet)
         pending = self._notifier.prepare(
             notices.grouped(turn.changes, wording), now, simulated=facts.simulated
         )
@@ -295,6 +297,8 @@ def _in_context(records: dict[str, AlertRecord], facts: Facts) -> dict[str, Aler
 
 def _context(job: JobFacts) -> dict[str, str]:
     given = {"team": job.row.account, "job": job.row.name, "owner": job.owner_contact}
+    if job.likely_cause is not None:
+        given |= {"cause": said(job.likely_cause, "en"), "cause_zh": said(job.likely_cause, "zh")}
     return {key: value for key, value in given.items() if value}
 
 

@@ -72,8 +72,12 @@ def _silenced(active: Iterable[AlertRecord], words: Words, now: float) -> dict[s
 
 def labels_of(record: AlertRecord) -> dict[str, str]:
     """What matchers are asked of: identity, name, severity, and the job's team and name."""
-    more = {key: value for key, value in record.context.items() if key != "owner"}
-    return {**more, "alertname": record.rule, "severity": record.severity, **record.labels}
+    return {**asked_for(record), "alertname": record.rule, "severity": record.severity, **record.labels}
+
+
+def asked_for(record: AlertRecord) -> dict[str, str]:
+    """What matchers may ask for besides the labels."""
+    return {key: record.context[key] for key in ("team", "job") if key in record.context}
 
 
 def labels_of_row(row: AlertRow) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Which alerts another one already explains. Pure."""
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flopwatch_collector.alerting.state import AlertRecord
 
@@ -20,6 +20,8 @@ HANG_EXPLAINS = frozenset(
     )
 )
 THROTTLES = frozenset(("HwThrottle", "ThermalSlow", "ThermalThrottle"))
+THROTTLE = "Throttle"
+"""What explains a straggler, in place of a rule's name."""
 BLIND_TO = frozenset(("NodeDown", "NoData", "DeadMan", "AgentUnhealthy"))
 """Rules that do not judge what a node's agent measures, or say themselves that it is silent."""
 ACTIVE = frozenset(("firing", "clearing", "pending", "no_data"))
@@ -62,7 +64,7 @@ def _reason(
     if record.rule in HANG_EXPLAINS and _job(record) in reasons.hung:
         return "JobHang"
     if record.rule == "Straggler" and reasons.throttled & set(_places(record)):
-        return "Throttle"
+        return THROTTLE
     if record.rule not in BLIND_TO and confined_to(record, reasons.silent, nodes_of_job):
         return "NoData"
     return None
@@ -76,6 +78,23 @@ def confined_to(record: AlertRecord, nodes: Set[Node], nodes_of_job: Mapping[str
         return node_of(record) in nodes
     own = nodes_of_job.get(record.labels.get("job_id", ""), frozenset())
     return bool(own) and own <= nodes
+
+
+def explaining(records: Mapping[str, AlertRecord], inhibited_by: Mapping[str, str]) -> dict[str, AlertRecord]:
+    """The records; a throttled GPU's with the stragglers that it explains, which are not sent themselves."""
+    slow = [record for key, record in records.items() if inhibited_by.get(key) == THROTTLE and record.summary]
+    return {key: _explaining(record, slow) for key, record in records.items()}
+
+
+def _explaining(record: AlertRecord, slow: Iterable[AlertRecord]) -> AlertRecord:
+    if record.rule not in THROTTLES or record.state not in FIRING:
+        return record
+    own = set(_places(record)) | {("node", record.labels.get("cluster", ""), record.labels.get("node", ""))}
+    told = "; ".join(sorted(one.summary for one in slow if own & set(_places(one))))
+    if told == record.context.get("explains", ""):
+        return record
+    kept = {key: value for key, value in record.context.items() if key != "explains"}
+    return replace(record, context={**kept, "explains": told} if told else kept)
 
 
 def node_of(record: AlertRecord) -> Node:

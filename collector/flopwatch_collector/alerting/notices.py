@@ -12,6 +12,10 @@ NoticeStatus = Literal["firing", "resolved"]
 STILL_FIRING = "0001-01-01T00:00:00Z"
 """``endsAt`` of an alert that has not ended, as Alertmanager writes it."""
 SEVERITY_ORDER: Mapping[Severity, int] = {"critical": 0, "warning": 1, "info": 2}
+CAUSED = frozenset(
+    ("MfuLow", "MfuDrop", "MfuBelowNorm", "HighUtilLowMfu", "StepSpikes", "CkptSlow", "Straggler")
+)
+"""Rules that say that a job is slow, and not why."""
 GROUP_LABELS = ("cluster", "job_id")
 MAX_LISTED = 10
 """Members named in a message's summary; the alerts themselves are all in it."""
@@ -119,6 +123,7 @@ def _annotations(record: AlertRecord, wording: Wording) -> dict[str, str]:
     annotations.update(
         {key: f"{value:.6g}" if isinstance(value, float) else str(value) for key, value in _known(record)}
     )
+    annotations.update(more_of(record))
     if record.resolved_reason is not None:
         annotations["resolved_reason"] = record.resolved_reason
     if record.flapping:
@@ -126,6 +131,12 @@ def _annotations(record: AlertRecord, wording: Wording) -> dict[str, str]:
     if record.stale:
         annotations["stale"] = "true"
     return annotations
+
+
+def more_of(record: AlertRecord) -> dict[str, str]:
+    """What is said under the summary: the job's likely cause, and the slow job that a throttled GPU explains."""
+    wanted = ("cause", "cause_zh") if record.rule in CAUSED else ("explains",)
+    return {key: record.context[key] for key in wanted if key in record.context}
 
 
 def _known(record: AlertRecord) -> list[tuple[str, object]]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from flopwatch.answers.alert import AlertComment, RuleInfo, SilenceInfo
 from flopwatch.query import AlertRow
+from flopwatch_collector.alerting import notices
 from flopwatch_collector.alerting.desk import Words
-from flopwatch_collector.alerting.hushing import MAINTENANCE, Hushed
-from flopwatch_collector.alerting.notices import SEVERITY_ORDER
+from flopwatch_collector.alerting.hushing import MAINTENANCE, Hushed, asked_for
 from flopwatch_collector.alerting.rulebook import terms_of
 from flopwatch_collector.alerting.state import AlertRecord
 from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings, RuleSettings
@@ -34,7 +34,7 @@ def row(record: AlertRecord, words: Words, hushed: Hushed, *, simulated: bool, o
         severity=record.severity,
         state=record.state,
         labels={**record.labels, "simulated": "true"} if simulated else record.labels,
-        values=record.values,
+        values={**record.values, **notices.more_of(record)},
         active_since_seconds=record.active_since_seconds,
         fired_seconds=record.fired_seconds,
         resolved_seconds=record.resolved_seconds,
@@ -46,7 +46,7 @@ def row(record: AlertRecord, words: Words, hushed: Hushed, *, simulated: bool, o
         observed=observed and active,
         acknowledged_by=hushed.taken.get(record.fingerprint) if active else None,
         comments=_comments(record, words),
-        context={key: value for key, value in record.context.items() if key != "owner"},
+        context=asked_for(record),
     )
 
 
@@ -63,7 +63,11 @@ def _comments(record: AlertRecord, words: Words) -> tuple[AlertComment, ...]:
 def worst_first(each: AlertRow) -> tuple[int, int, float]:
     """Firing before pending, critical before info, newest first."""
     rank = {"firing": 0, "clearing": 1, "pending": 2, "no_data": 3, "resolved": 4}[each.state]
-    return rank, SEVERITY_ORDER[each.severity], -(each.fired_seconds or each.active_since_seconds or 0.0)
+    return (
+        rank,
+        notices.SEVERITY_ORDER[each.severity],
+        -(each.fired_seconds or each.active_since_seconds or 0.0),
+    )
 
 
 def silences(words: Words, hushed: Hushed, now: float) -> tuple[SilenceInfo, ...]:

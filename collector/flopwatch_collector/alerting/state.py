@@ -81,7 +81,8 @@ class AlertRecord:
     """When the last notice was put into the outbox."""
     resolved_sent: bool = False
     context: dict[str, str] = field(default_factory=dict)
-    """What routes and silences may ask for besides the labels: ``team``, ``job``, ``owner``."""
+    """What routes and silences may ask for besides the labels: ``team``, ``job``, ``owner``; and what messages add to
+    the summary: ``cause`` (why the job loses time), ``explains`` (the slow job that a throttled GPU explains)."""
     announced: bool = False
     """It was to be said at least once: receivers that keep states themselves are told of it until it ends."""
     closed_seconds: float | None = None

@@ -6,6 +6,7 @@ from html import escape
 from typing import Literal
 
 from flopwatch.answers.job import Cause
+from flopwatch_collector.cause_words import said
 from flopwatch_collector.reports import texts_en, texts_zh
 
 Language = Literal["en", "zh"]
@@ -75,6 +76,8 @@ class Words:
         """A likely cause in words."""
         if cause is None:
             return self("none")
+        if cause.source == "diagnosis":
+            return said(cause, self.language)
         values = {
             name: f"{value:,.1f}" if isinstance(value, float) else str(value)
             for name, value in cause.values.items()

@@ -1,11 +1,11 @@
 """What the alert rules look at, from the same figures as the pages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from flopwatch.query import JobRow, Verdict
+from flopwatch.query import Cause, JobRow, Verdict
 from flopwatch_collector.compute.buckets import BUCKETS
 from flopwatch_collector.facts import Facts, JobFacts, NodeFacts, NodeStanding
 from flopwatch_collector.model import Columns, FleetState
@@ -26,6 +26,8 @@ class Shown:
     jobs: Mapping[int, JobNow]
     rows: list[JobRow]
     rollups: Mapping[int, Columns]
+    causes: Mapping[int, Cause | None] = field(default_factory=dict)
+    """What pages say of why a job loses time."""
 
 
 def facts_of(sources: Sources, moment: Moment, shown: Shown, verdict: Verdict, watch: Watch) -> Facts:
@@ -38,7 +40,10 @@ def facts_of(sources: Sources, moment: Moment, shown: Shown, verdict: Verdict, w
     health = watch.nodes(sources, state, moment.now)
     return Facts(
         now=moment.now,
-        jobs=tuple(_job(state, job, row, runs.get(number)) for (number, job), row in pairs),
+        jobs=tuple(
+            replace(_job(state, job, row, runs.get(number)), likely_cause=shown.causes.get(number))
+            for (number, job), row in pairs
+        ),
         nodes=_nodes(state, newest.ledger, health, standings(sources.declared(moment.now), state)),
         verdict=verdict,
         cluster=",".join(sorted({node.cluster for node in state.nodes.values()})),

@@ -1,7 +1,7 @@
 """The Fleet page: the verdict, today's ledger, the days, the course of the range, and who wastes most."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,14 +41,23 @@ class Today:
     """Of yesterday, from then on."""
 
 
-def fleet_of(
-    sources: Sources, present: Present, moment: Moment, status: Status, past: tuple[Day, ...]
-) -> Fleet:
-    """The page. ``past`` are the last 90 days, today last; today's own figure is replaced by the ledger's."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What the page takes from elsewhere."""
+
+    status: Status
+    past: tuple[Day, ...]
+    """The last 90 days, today last; today's own figure is replaced by the ledger's."""
+    diagnosed: jobs.Diagnosed
+
+
+def fleet_of(sources: Sources, present: Present, moment: Moment, given: Given) -> Fleet:
+    """The page."""
+    status, past = given.status, given.past
     today = today_of(sources, moment)
     ledger = ledger_of(sources, today, moment)
     found = present.jobs(moment, jobs.within(moment))
-    made = jobs.tables(sources, moment, found, today.rows)
+    made = replace(jobs.tables(sources, moment, found, today.rows), causes=given.diagnosed(moment, found))
     shown_days = (*past[:-1], _today(past[-1], ledger))
     state = verdict_of(sources, shown_days)
     rows = [jobs.job_row(sources, moment, found[number], made) for number in most_wasteful(made, found)]

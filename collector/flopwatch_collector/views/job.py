@@ -11,7 +11,7 @@ from flopwatch_collector.compute.standing import standing_of
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import Columns, JobRecord
 from flopwatch_collector.views import alerts, evidence, jobs, rollups
-from flopwatch_collector.views.diagnosis import diagnosis_of
+from flopwatch_collector.views.causes import Causes
 from flopwatch_collector.views.found import found_facts
 from flopwatch_collector.views.job_series import job_series, step_percentiles, steps_series
 from flopwatch_collector.views.marks import marks_of
@@ -21,18 +21,20 @@ from flopwatch_collector.views.sources import Moment, Sources
 from flopwatch_collector.views.strip import strip_of
 
 
-def job_of(sources: Sources, present: Present, moment: Moment, status: Status, number: int) -> Job:
-    """The page of one job."""
+def job_of(
+    sources: Sources, present: Present, moment: Moment, status: Status, asked: tuple[int, Causes]
+) -> Job:
+    """The page of one job, and what is known of its causes."""
+    number, causes = asked
     job = present.jobs(moment, [number])[number]
-    page, made = _page(sources, moment, status, job)
-    if job.ended:
+    page = _page(sources, moment, status, job)
+    found = causes.of(sources, moment, job, present.jobs(moment, jobs.within(moment)))
+    if found is None:
         return page
-    others = present.jobs(moment, jobs.within(moment))
-    seen = (page.row, made.rollups.get(number), made.ledger.get(number))
-    return replace(page, diagnosis=diagnosis_of(moment, job, seen, others))
+    return replace(page, row=replace(page.row, cause=found.cause), diagnosis=found.diagnosis)
 
 
-def _page(sources: Sources, moment: Moment, status: Status, job: JobNow) -> tuple[Job, jobs.JobTables]:
+def _page(sources: Sources, moment: Moment, status: Status, job: JobNow) -> Job:
     record, number = job.record, job.record.number
     ledger = sources.accounting.ledger_rows(moment.start, moment.now, job=number)
     rolled = sources.accounting.job_rollups(moment.start, moment.now, [number], hourly=moment.hourly)
@@ -48,7 +50,7 @@ def _page(sources: Sources, moment: Moment, status: Status, job: JobNow) -> tupl
     history = alerts.of_job(sources.alerts.history(moment.start), record.job_id)
     row = jobs.job_row(sources, moment, job, made)
     newest = evidence.newest(job, made.rollups.get(number), moment.now)
-    page = Job(
+    return Job(
         status=status,
         range_seconds=moment.asked.seconds,
         row=row,
@@ -69,7 +71,6 @@ def _page(sources: Sources, moment: Moment, status: Status, job: JobNow) -> tupl
         standing=standing_of(job.basis, job.figure),
         goodput=_goodput(sources, moment, timeline, ledger),
     )
-    return page, made
 
 
 def _goodput(

@@ -1,7 +1,7 @@
 """The Jobs table: one row a job."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,14 +29,21 @@ class JobTables:
     nodes: Mapping[int, tuple[NodeSignal, ...]]
     waste_money: Mapping[int, float | None]
     """Of jobs that have any waste; ``None`` without a price."""
+    causes: Mapping[int, Cause | None] = field(default_factory=dict)
+    """Likely causes of running jobs, where they are known; other rows take the one of their ledger."""
 
 
-def jobs_of(sources: Sources, present: Present, moment: Moment, status: Status) -> Jobs:
+Diagnosed = Callable[[Moment, Mapping[int, JobNow]], Mapping[int, Cause | None]]
+"""The likely causes of jobs, as they are known now."""
+
+
+def jobs_of(sources: Sources, present: Present, moment: Moment, status: Status, diagnosed: Diagnosed) -> Jobs:
     """All running jobs, and those that ended within the range, the biggest waste first."""
     numbers = within(moment)
     found = present.jobs(moment, numbers)
     ledger = sources.accounting.ledger_rows(moment.start, moment.now, cluster=moment.asked.cluster)
-    rows = job_rows(sources, moment, found, tables(sources, moment, found, ledger))
+    made = replace(tables(sources, moment, found, ledger), causes=diagnosed(moment, found))
+    rows = job_rows(sources, moment, found, made)
     ordered = sorted(rows, key=lambda row: (row.state == "ended", -row.waste_gpu_milliseconds, row.job_id))
     return Jobs(status=status, range_seconds=moment.asked.seconds, rows=tuple(ordered))
 
@@ -127,7 +134,9 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         waste_gpu_milliseconds=waste,
         waste_money=made.waste_money.get(record.number, 0.0 if sources.rates().known else None),
         waste_by_class=classes,
-        cause=_cause(job, wanted.ratio, ledger, made.nodes.get(record.number, ())),
+        cause=made.causes[record.number]
+        if record.number in made.causes and not job.ended
+        else _cause(job, wanted.ratio, ledger, made.nodes.get(record.number, ())),
         findings=len(record.findings) + len(evidence.doubts_of(job, newest)),
         trainer=job.basis.run.trainer,
     )  # fmt: skip

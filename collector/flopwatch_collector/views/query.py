@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from flopwatch.query import Alerts, Day, Economy, Fleet, Job, Jobs, Range, Status
+from flopwatch.query import Alerts, Cause, Day, Economy, Fleet, Job, Jobs, Range, Status
 from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.config import Settings
 from flopwatch_collector.facts import Facts
@@ -19,10 +19,11 @@ from flopwatch_collector.views import fleet as fleet_view
 from flopwatch_collector.views import job as job_view
 from flopwatch_collector.views import jobs as jobs_view
 from flopwatch_collector.views.alerts import AlertSource, alerts_of
+from flopwatch_collector.views.causes import MOST_A_TURN, Causes
 from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, Shown, facts_of
 from flopwatch_collector.views.measured import MeasuredFleet
 from flopwatch_collector.views.memo import Memo
-from flopwatch_collector.views.present import Present
+from flopwatch_collector.views.present import JobNow, Present
 from flopwatch_collector.views.sources import Moment, Sources, nothing_declared
 from flopwatch_collector.views.status import status_of
 from flopwatch_collector.views.watch import Watch
@@ -67,6 +68,7 @@ class CollectorQuery:
         self._group_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._present = Present(self._sources)
         self._watch = Watch()
+        self._causes = Causes()
 
     def aside(self) -> "CollectorQuery":
         """The same answers, kept apart: what is asked here is not made anew as pages that are looked at are."""
@@ -95,7 +97,8 @@ class CollectorQuery:
         def make() -> Fleet:
             moment = self._moment(asked)
             days = self._past(moment)
-            return fleet_view.fleet_of(self._sources, self._present, moment, self.status(), days)
+            given = fleet_view.Given(status=self.status(), past=days, diagnosed=self._diagnosed)
+            return fleet_view.fleet_of(self._sources, self._present, moment, given)
 
         page = self._kept(("fleet", asked), make)
         return replace(page, status=self.status())
@@ -104,7 +107,8 @@ class CollectorQuery:
         """All running jobs and those that ended within the range."""
 
         def make() -> Jobs:
-            return jobs_view.jobs_of(self._sources, self._present, self._moment(asked), self.status())
+            moment = self._moment(asked)
+            return jobs_view.jobs_of(self._sources, self._present, moment, self.status(), self._diagnosed)
 
         page = self._kept(("jobs", asked), make)
         return replace(page, status=self.status())
@@ -117,7 +121,9 @@ class CollectorQuery:
 
         def make() -> Job:
             moment = self._moment(asked)
-            return job_view.job_of(self._sources, self._present, moment, self.status(), number)
+            return job_view.job_of(
+                self._sources, self._present, moment, self.status(), (number, self._causes)
+            )
 
         page = self._kept(("job", number, asked), make)
         return replace(page, status=self.status())
@@ -168,8 +174,12 @@ class CollectorQuery:
         made = jobs_view.tables(self._sources, moment, found, ledger)
         rows = jobs_view.job_rows(self._sources, moment, found, made)
         verdict = fleet_view.verdict_of(self._sources, self._past(moment))
-        shown = Shown(jobs=found, rows=rows, rollups=made.rollups)
+        causes = self._causes.advance(self._sources, moment, found, MOST_A_TURN)
+        shown = Shown(jobs=found, rows=rows, rollups=made.rollups, causes=causes)
         return facts_of(self._sources, moment, shown, verdict, self._watch)
+
+    def _diagnosed(self, moment: Moment, found: Mapping[int, JobNow]) -> Mapping[int, Cause | None]:
+        return self._causes.on_page(self._sources, moment, found)
 
     def generation(self) -> int:
         """Rises whenever an answer may have changed: with every batch, accounting and change of an alert."""

@@ -4,23 +4,31 @@ from dash import html
 from dash.development.base_component import Component
 
 from flopwatch.answers.diagnosis import Diagnosis, Sign
-from flopwatch.query import Job
+from flopwatch.query import Cause, Job
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import parts
+from flopwatch_dashboard.components import parts, phrases
 from flopwatch_dashboard.view import View
 
 SEVERITIES = {"high": "critical", "medium": "warning", "low": "warning", "info": "info"}
 
 
 def diagnosis(job: Job, view: View) -> Component:
-    """The likely causes, most GPU time first."""
-    if not job.diagnosis:
+    """The likely causes, most GPU time first; where none was found, what the ledger says, as in the tables."""
+    likely = job.row.cause
+    told = likely is not None and likely.source == "ledger"
+    if not job.diagnosis and not told:
         return parts.next_step(view.t("job.diagnosis_none"))
-    items = [
+    items = [_by_ledger(likely, view)] if likely is not None and told else []
+    items += [
         html.Li([parts.icon(SEVERITIES[one.confidence]), html.Div(_cause(one, view))])
         for one in job.diagnosis
     ]
     return html.Ul(items, className="findings")
+
+
+def _by_ledger(likely: Cause, view: View) -> Component:
+    words = f"{phrases.cause(likely, view)} · {view.t('diagnosis.by_ledger')}"
+    return html.Li([parts.icon(likely.severity), html.Div([html.Strong(words)])])
 
 
 def _cause(one: Diagnosis, view: View) -> list[Component]:

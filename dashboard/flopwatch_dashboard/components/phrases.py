@@ -19,7 +19,7 @@ def cause(likely: Cause | None, view: View) -> str:
     """The likely cause in words; an unknown code is its generic text, a missing value *n/a*."""
     if likely is None:
         return ""
-    key = f"cause.{likely.code}"
+    key = f"diagnosis.{likely.code}" if likely.source == "diagnosis" else f"cause.{likely.code}"
     if not view.knows(key):
         key = "cause.generic"
     wanted = text.placeholders(key)

@@ -83,9 +83,18 @@ def _alert(alert: Mapping[str, Any], language: Language) -> list[str]:
         head = _alert_zh(alert)
     else:
         ended = "resolved: " if alert["status"] == "resolved" else ""
-        head = [f"{ended}{annotations.get('summary', alert['labels'].get('alertname', ''))}"]
+        head = [
+            f"{ended}{annotations.get('summary', alert['labels'].get('alertname', ''))}",
+            *_more(annotations),
+        ]
     link = alert.get("generatorURL")
     return [*head, str(link)] if link else head
+
+
+def _more(annotations: Mapping[str, str]) -> list[str]:
+    """Why, and what it explains, each in a line of its own."""
+    given = (("Likely cause", "cause"), ("Explains", "explains"))
+    return [f"{words}: {annotations[key]}" for words, key in given if key in annotations]
 
 
 def _alert_zh(alert: Mapping[str, Any]) -> list[str]:
@@ -97,7 +106,9 @@ def _alert_zh(alert: Mapping[str, Any]) -> list[str]:
         for key, value in annotations.items()
         if key in _VALUES_ZH and key not in _NOT_SHOWN
     ]
-    return [f"{_rule(alert, 'zh')}({_STATES_ZH[alert['status']]}): " + ",".join([*what, *where])]
+    head = f"{_rule(alert, 'zh')}({_STATES_ZH[alert['status']]}): " + ",".join([*what, *where])
+    given = (("可能原因", "cause_zh"), ("因此", "explains"))
+    return [head, *(f"{words}: {annotations[key]}" for words, key in given if key in annotations)]
 
 
 _RATIOS = frozenset(("mfu", "target", "kernel_active", "tensor_active", "mean", "line"))
