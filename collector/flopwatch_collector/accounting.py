@@ -53,6 +53,8 @@ class Terms:
 
     time_zone: str = "UTC"
     prices: Prices = field(default_factory=Prices)
+    priced: Callable[[], Prices] | None = None
+    """The prices that count now, where they may change while the process runs."""
     timer: Callable[[], float] = time.monotonic
     """Seconds that measure how long work takes and how long data have been arriving."""
     since_seconds: float | None = None
@@ -72,7 +74,7 @@ class Accounting:
         self._timer = terms.timer
         self._stopping = threading.Event()
         self._zone = ZoneInfo(terms.time_zone)
-        self._prices = terms.prices
+        self._priced = terms.priced or (lambda: terms.prices)
         self._store = store
         self._memory = Reserved(control)
         self._policy = LedgerPolicy(elastic_nodes=terms.elastic_nodes)
@@ -228,7 +230,7 @@ class Accounting:
         rows = self.ledger_rows(start, end, cluster=cluster, job=job)
         since = self.provisional_from_seconds
         provisional = since if since is not None and since < end else None
-        rates = self._prices.rates(self._fleet.state().nodes)
+        rates = self._priced().rates(self._fleet.state().nodes)
         return classes.to_answer(rows, rates, start, end, provisional)
 
     def days(self, now: float, n: int = 30, cluster: str | None = None) -> tuple[query.Day, ...]:
@@ -243,11 +245,11 @@ class Accounting:
 
     def verdict(self, now: float, cluster: str | None = None) -> query.Verdict:
         """The fleet against its line over the last 90 days; the mean is of the last 30."""
-        state = self._fleet.state()
+        state, prices = self._fleet.state(), self._priced()
         return verdict(
             self.days(now, 90, cluster),
-            line=self._prices.line,
-            price=self._prices.mean(state.nodes, state.gpus.values()),
+            line=prices.line,
+            price=prices.mean(state.nodes, state.gpus.values()),
         )
 
     def today_start(self, now: float) -> float:

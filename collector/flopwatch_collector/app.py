@@ -20,6 +20,7 @@ from flopwatch_collector.api import application
 from flopwatch_collector.api.doors import doors_of
 from flopwatch_collector.api.metrics import Metrics, Readout
 from flopwatch_collector.api.tokens import Tokens
+from flopwatch_collector.bookkeeping.cost_book import CostBook
 from flopwatch_collector.bookkeeping.history import REACH_SECONDS
 from flopwatch_collector.bookkeeping.prices import prices_of
 from flopwatch_collector.config import CONTROL_FILE, Settings, data_folder
@@ -63,6 +64,7 @@ class Running:
     exported: Query
     """The same for what is scraped and written, which nobody looks at."""
     tokens: Tokens
+    costs: CostBook
     periodic: Periodic
     metrics: Metrics
     reports: Reports
@@ -204,7 +206,8 @@ def _open(
 def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
     """All parts over an opened data folder."""
     metrics = Metrics()
-    accounting = _accounting(settings, kept, directory)
+    costs = CostBook(kept.control, settings.costs, kept.clock)
+    accounting = _accounting(settings, kept, directory, costs)
     engine = _alerting(settings, kept)
     query = CollectorQuery(
         fleet=directory,
@@ -214,6 +217,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         settings=settings,
         clock=kept.clock,
         declared=partial(holding, kept.control),
+        costs=costs,
     )
     reports = Reports(query, kept.duty_control, clock=kept.clock)
     periodic = _clockwork(settings, kept, (accounting, query, engine), reports, directory)
@@ -234,6 +238,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
         query=query,
         exported=query.aside(),
         tokens=Tokens(kept.control, kept.clock),
+        costs=costs,
         periodic=periodic,
         metrics=metrics,
         reports=reports,
@@ -329,10 +334,10 @@ def _alerting(settings: Settings, kept: _Kept) -> AlertEngine:
     return assembly.engine_of(settings, ground)
 
 
-def _accounting(settings: Settings, kept: _Kept, directory: Directory) -> Accounting:
+def _accounting(settings: Settings, kept: _Kept, directory: Directory, costs: CostBook) -> Accounting:
     terms = Terms(
         time_zone=settings.collector.time_zone,
-        prices=prices_of(settings.costs),
+        priced=lambda: prices_of(costs.current()),
         raw_days=settings.collector.raw_days,
         elastic_nodes=settings.collector.elastic_nodes,
     )
@@ -371,6 +376,7 @@ def _served(
         mount=mount,
         schedulers=running.schedulers,
         reports=running.reports,
+        costs=running.costs,
         declared=_on_declared(running.accounting, clock),
         alert_desk=running.periodic.engine.desk,
         knows_alert=running.periodic.engine.knows,

@@ -43,6 +43,19 @@ def read_costs(tables: Mapping[str, Any], environ: Mapping[str, str]) -> CostSet
     return result
 
 
+def require_complete(costs: CostSettings) -> CostSettings:
+    """The same costs.
+
+    Raises:
+        SettingError: they have no price to begin with, or are in several currencies.
+    """
+    if costs.own is not None:
+        require_basis(costs.own, "costs.own")
+    for group in costs.group:
+        require_basis(group.own, f"costs.group.{group.name}")
+    return costs
+
+
 _TABLES: dict[str, Any] = {
     "own": OwnCosts, "cloud": CloudCosts, "efficiency": EfficiencySettings, "demand": DemandSettings, "group": None,
 }  # fmt: skip

@@ -253,6 +253,20 @@ class Economy:
     days: tuple[Day, ...]
     """The last 90 days, oldest first, today last: what the sustained state is made from."""
     notes: tuple[FindingInfo, ...]
+    saved: "SavedCosts | None" = None
+    """Who saved the costs that count; ``None`` where those of the settings do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SavedCosts:
+    """Costs that an operator saved: they stand in place of those of the settings."""
+
+    version: int
+    seconds: float
+    by: str
+    comment: str
+    settings_differ: bool
+    """The settings' costs were changed since."""
 
 
 NOTHING_MEASURED = EfficiencyInfo(

@@ -18,6 +18,7 @@ from flopwatch_collector.alerting.rehearsal import Rehearse
 from flopwatch_collector.api import (
     alerts,
     audit,
+    costs,
     errors,
     export,
     health,
@@ -34,6 +35,7 @@ from flopwatch_collector.api import (
 from flopwatch_collector.api.access import UiGate, needs
 from flopwatch_collector.api.doors import Doors
 from flopwatch_collector.api.same_site import SameSite
+from flopwatch_collector.bookkeeping.cost_book import CostBook
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.model import Fleet, JobRecord
@@ -63,6 +65,8 @@ class Parts:
     version: str
     mount: Mount | None = None
     reports: Reports | None = None
+    costs: CostBook | None = None
+    """Where the site's costs are saved."""
     schedulers: Assembled | None = None
     declared: Callable[[JobRecord], None] = lambda _: None
     """Told of a job of which something was declared."""
@@ -155,6 +159,10 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
     _add_schedulers(app, parts)
+    if parts.costs is not None:
+        app.include_router(
+            costs.router(costs.CostParts(book=parts.costs, read=read, operate=needs(access, "operate")))
+        )
     app.include_router(audit.router(parts.doors.audit, needs(access, "operate")))
     app.include_router(login.router(_login_parts(parts)))
 

@@ -132,6 +132,7 @@ def _form(asked: Asked, words: Mapping[str, str], *, wrong: bool) -> str:
     mark = ' class="bad" aria-invalid="true"' if wrong else ""
     return (
         f'<form method="post" action="/login"><label for="token">{words["token"]}</label>'
+        '<input name="username" autocomplete="username" value="flopwatch" hidden>'
         f'<input id="token" name="token" type="password" autocomplete="current-password" required autofocus{mark}>'
         f'{fields}<button class="btn main">{words["button"]}</button></form>'
     )

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from flopwatch.query import Alerts, Cause, Day, Economy, Fleet, Job, Jobs, Range, Status
 from flopwatch_collector.accounting import Accounting
+from flopwatch_collector.bookkeeping.cost_book import CostBook
 from flopwatch_collector.config import Settings
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.model import Fleet as FleetSource
@@ -50,17 +51,20 @@ class CollectorQuery:
         clock: Callable[[], float] = time.time,
         memo: Memo | None = None,
         declared: Callable[[float], Iterable[Standing]] = nothing_declared,
+        costs: CostBook | None = None,
     ) -> None:
         self._sources = Sources(
             fleet=fleet,
             store=store,
             accounting=accounting,
             alerts=alerts,
-            settings=settings,
+            base=settings,
+            costs=costs.current if costs is not None else lambda: settings.costs,
             measured=MeasuredFleet(accounting, store, fleet, ZoneInfo(settings.collector.time_zone), clock),
             declared=declared,
         )
         self._clock = clock
+        self._costs = costs
         self._memo = memo or Memo()
         self._frames = Memo()
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
@@ -153,7 +157,8 @@ class CollectorQuery:
             return economy_view.economy_of(self._sources, moment, self.status(), history, overrides)
 
         page = self._kept(("economy", asked, tuple(sorted(overrides.items()))), make)
-        return replace(page, status=self.status())
+        saved = None if self._costs is None else self._costs.told()
+        return replace(page, status=self.status(), saved=saved)
 
     def refresh(self) -> int:
         """Make the pages anew that were asked for lately, so that no reader waits; returns how many.
@@ -188,7 +193,8 @@ class CollectorQuery:
     def _figures_generation(self) -> int:
         """Rises with every accounting and change of an alert: what figures of pages are made from."""
         ticked, _ = self._sources.accounting.newest()
-        return round(ticked) + self._sources.alerts.generation
+        costs = 0 if self._costs is None else self._costs.version()
+        return round(ticked) + self._sources.alerts.generation + costs
 
     def _kept(self, question: Hashable, make: Callable[[], T]) -> T:
         """The page as of the newest figures; before the first accounting every batch may change it."""

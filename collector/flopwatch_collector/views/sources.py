@@ -1,7 +1,7 @@
 """What views are made from, and the moment an answer is of."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flopwatch.query import Range
 from flopwatch_collector.accounting import Accounting
@@ -9,7 +9,7 @@ from flopwatch_collector.bookkeeping.prices import Prices, line_of, prices_of
 from flopwatch_collector.compute.breakeven import Line
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.money import Rates
-from flopwatch_collector.config import Settings
+from flopwatch_collector.config import CostSettings, Settings
 from flopwatch_collector.economics.case import cases_of, with_measured
 from flopwatch_collector.model import Fleet, FleetState
 from flopwatch_collector.schedulers.declared import Standing
@@ -34,19 +34,28 @@ class Sources:
     store: Store
     accounting: Accounting
     alerts: AlertSource
-    settings: Settings
+    base: Settings
+    """As the process was started with them."""
+    costs: Callable[[], CostSettings]
+    """The costs that count now."""
     measured: MeasuredFleet
     declared: Callable[[float], Iterable[Standing]] = nothing_declared
     """What holds of nodes and GPUs at a time, as operators, settings and schedulers say."""
 
     @property
+    def settings(self) -> Settings:
+        """The settings with the costs that count now."""
+        costs = self.costs()
+        return self.base if costs is self.base.costs else replace(self.base, costs=costs)
+
+    @property
     def prices(self) -> Prices:
         """What money and the line are made from."""
-        return prices_of(self.settings.costs)
+        return prices_of(self.costs())
 
     def line(self) -> Line:
         """The utilisation that the fleet is held against, by what was measured where the costs ask for it."""
-        costs = self.settings.costs
+        costs = self.costs()
         cases = cases_of(costs)
         if not any(case.needs_measured for case in cases):
             return self.prices.line
