@@ -14,6 +14,8 @@ from flopwatch_dashboard.view import View
 
 LENGTHS = (2, 1, 4, 8, 24, 72, 168)
 """Hours that a silence may last; the first is what is meant when nothing is said."""
+SOON_SECONDS = 60.0
+"""A silence that begins so soon after the page's own time holds already."""
 ROOT = "/api/v1/alerts"
 
 
@@ -112,7 +114,7 @@ def _form(
 ) -> Component:
     title, fields, about = shown
     buttons = html.Div(
-        [html.Button(view.t(f"alerts.do_{deed}"), type="submit", className="btn main"), _cancel(view)],
+        [html.Button(view.t(f"alerts.do_{deed}"), type="submit", className="btn go"), _cancel(view)],
         className="al-buttons",
     )
     return html.Form(
@@ -167,7 +169,7 @@ def _lasts(silence: SilenceInfo, alerts: Alerts, view: View) -> str:
     now, zone = alerts.status.now_seconds, alerts.status.time_zone
     if silence.end_seconds is None:
         return view.t("alerts.until_maintenance")
-    if silence.start_seconds > now:
+    if silence.start_seconds > now + SOON_SECONDS:
         left = view.duration(silence.end_seconds - silence.start_seconds)
         return view.t("alerts.from", when=wording.moment(silence.start_seconds, zone), left=left)
     left = view.duration(silence.end_seconds - now)

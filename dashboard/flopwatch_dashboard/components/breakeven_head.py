@@ -8,7 +8,7 @@ from dash.development.base_component import Component
 from flopwatch.answers.economy import Decision, DecisionVerdict, Economy, GroupEconomy
 from flopwatch.query import Day
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import cost_file, cost_form, parts, tiles
+from flopwatch_dashboard.components import cost_file, cost_form, cost_saving, parts, tiles
 from flopwatch_dashboard.components.cost_inputs import Answered, Typed
 from flopwatch_dashboard.components.tiles import TileText
 from flopwatch_dashboard.view import View
@@ -148,7 +148,7 @@ def changes(answered: Answered, given: Typed, group: GroupEconomy | None, view: 
     words = view.t(
         "econ.what_if", count=len(given.values), saved=wording.UNKNOWN if saved is None else line(saved, view)
     )
-    return [parts.icon("info"), html.Span(words), back]
+    return [parts.icon("info"), html.Span(words), *cost_saving.offer(answered, view), back]
 
 
 def tiles_of(economy: Economy, group: GroupEconomy, view: View) -> list[Component]:

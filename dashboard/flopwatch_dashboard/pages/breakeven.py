@@ -14,6 +14,7 @@ from flopwatch_dashboard.components import (
     cost_file,
     cost_form,
     cost_inputs,
+    cost_saving,
     parts,
     run_compare,
     run_planner,
@@ -54,6 +55,7 @@ def skeleton() -> list[Component]:
     return [
         html.Div(id="be-verdict", className="summary", role="status"),
         html.Div(id="be-changes", className="be-changes", role="status"),
+        html.Div(id="be-saving", className="be-saving"),
         html.Div(id="be-unset"),
         html.Div(body, id="be-body", className="stack-v"),
     ]
@@ -69,6 +71,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
         "verdict": breakeven_head.verdict(economy, group, view),
         "tone": f"summary tone-{breakeven_head.tone(economy, group)}",
         "changes": breakeven_head.changes(answered, given, group, view),
+        "saving": cost_saving.saving(answered, given, view),
         "unset": _unset(economy, view) if group is None else [],
         "body": "hidden" if group is None else "stack-v",
     }
@@ -190,6 +193,7 @@ PAGE = Page(
         "verdict": ("be-verdict", "children"),
         "tone": ("be-verdict", "className"),
         "changes": ("be-changes", "children"),
+        "saving": ("be-saving", "children"),
         "unset": ("be-unset", "children"),
         "body": ("be-body", "className"),
         "tiles": ("be-tiles", "children"),

@@ -69,7 +69,7 @@ BREAKEVEN_TEXTS: dict[str, str] = {
     # cards
     "econ.form": "Your costs",
     "econ.form_sub": "{currency}",
-    "econ.form_hint": "Typed values stay in the address until they are in the settings file.",
+    "econ.form_hint": "Typed values stay in the address until an operator saves them for everyone, or they are in the settings file.",
     "econ.first": "What moves the line most",
     "econ.section.capital": "Purchase and sale",
     "econ.section.site": "Site and staff",

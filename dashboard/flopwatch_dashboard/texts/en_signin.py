@@ -17,7 +17,6 @@ SIGNIN_TEXTS: dict[str, str] = {
         "in place of the settings file's."
     ),
     "costs.save_why": "Reason, for the record",
-    "costs.save_check": "I have checked these figures",
     "costs.saved_by": "Costs saved by {by}, {when}: {comment}",
     "costs.saved_note": "They stand in place of the settings file's.",
     "costs.file_differs": "The settings file's costs were changed since.",

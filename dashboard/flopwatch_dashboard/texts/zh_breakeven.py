@@ -69,7 +69,7 @@ BREAKEVEN_TEXTS: dict[str, str] = {
     # cards
     "econ.form": "您的成本",
     "econ.form_sub": "{currency}",
-    "econ.form_hint": "填写的数值只保存在网址中，写入设置文件后才算保存。",
+    "econ.form_hint": "填写的数值只保存在网址中，由运维保存供所有人使用或写入设置文件后才生效。",
     "econ.first": "影响平衡点最大的项",
     "econ.section.capital": "购置与出售",
     "econ.section.site": "机房与人员",

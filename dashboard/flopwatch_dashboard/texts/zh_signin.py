@@ -15,7 +15,6 @@ SIGNIN_TEXTS: dict[str, str] = {
     "costs.save": "保存供所有人使用",
     "costs.save_text": "将 {changes} 项改动保存为站点成本。此后集群总览、报告和告警都使用它，取代配置文件中的成本。",
     "costs.save_why": "原因（留作记录）",
-    "costs.save_check": "我已核对这些数字",
     "costs.saved_by": "成本由 {by} 于 {when} 保存：{comment}",
     "costs.saved_note": "它取代配置文件中的成本。",
     "costs.file_differs": "此后配置文件中的成本有改动。",
