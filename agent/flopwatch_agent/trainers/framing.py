@@ -17,13 +17,18 @@ _TIME_KEYS = ("time", "timestamp", "asctime", "ts", "@timestamp")
 _PREFIXES = tuple(
     re.compile(form)
     for form in (
-        r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z )",
+        r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z )",
+        (
+            r"(?P<clock>\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[+-]\d\d:?\d\d)?\]?) "
+            r"(?=[ \t{}\"']|\[?\d{4}-\d\d-\d\d[ T]\d\d:)"
+        ),
+        r"(?P<clock>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?![\w.-]+ [\w.@/-]+\[\d+\]: )",
         r"\[pod/[^\]]+\] ",
         r"[\w.-]+/\d+ (?=\[)",
         r"\[(?:default|rank|trainer|worker)(?P<rank>\d+)\]:? ?",
         (
             r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
-            r"\[\d+,(?:mpirank:)?(?P<rank>\d+)(?:,[\w-]+)?\]<std(?:out|err)>: ?"
+            r"\[(?:\d+|[\w.@-]{1,80}),(?:mpirank:)?(?P<rank>\d+)(?:,[\w-]+)?\]<std(?:out|err)>: ?"
         ),
         r"\[(?P<rank>\d{1,5})\] ",
         r"\[rank=(?P<rank>\d+)\](?: \|\|)? ",
@@ -35,6 +40,10 @@ _PREFIXES = tuple(
         r" {0,4}(?P<rank>\d{1,5}): ",
     )
 )
+"""What launchers, terminals' pipes and container tools put before a line.
+
+A ``clock`` (``ts``) is not the trainer's own time where that, or the middle of a block, follows it.
+"""
 _ANY_PREFIX = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", form.pattern) for form in _PREFIXES))
 _DOCKER_PART = re.compile(rb"[^n]\",\s?\"stream\"")
 _REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
@@ -162,7 +171,8 @@ def _labelled(text: str, lane: str, stamp: Stamp | None) -> Record:
         groups = found.groupdict()
         stamp = stamp or read_stamp(found[0])
         rank = int(groups["rank"]) if groups.get("rank") else rank
-        lane = f"{lane}/{groups.get('rank') or groups.get('actor') or ''}"
+        if not groups.get("clock"):
+            lane = f"{lane}/{groups.get('rank') or groups.get('actor') or ''}"
         text = text[found.end() :]
         found = _first_label(text)
     if "[repeated " in text:

@@ -9,6 +9,8 @@ from flopwatch_agent.trainers.framing import Record
 from flopwatch_agent.trainers.grammar import match
 
 _MAX_LINES = 400
+_TOLERATED_LINES = 2
+"""So many lines of other writers in a row may stand inside a block."""
 _MAX_CHARACTERS = 1 << 16
 _DICT = re.compile(r"\{['\"]")
 _INDENTED = re.compile(r"\s{3,}\S")
@@ -29,6 +31,10 @@ class Lane:
     continues: re.Pattern[str] | None = None
     """How the next line of an open block begins; ``None`` for an open dict."""
     depth: int = 0
+    foreign: list[Record] = field(default_factory=list)
+    """Lines of other writers that came while a block is open; they follow it."""
+    misses: int = 0
+    """So many of them in a row."""
 
     @property
     def open(self) -> bool:
@@ -46,9 +52,10 @@ class Lane:
     def flush(self) -> list[Record]:
         """What is open: a block as one record, a dict that never closed as its lines."""
         records, self.records, self.characters, self.depth = self.records, [], 0, 0
+        foreign, self.foreign, self.misses = self.foreign, [], 0
         if self.continues is None or not records:
             return records
-        return [replace(records[0], text="\n".join(record.text for record in records))]
+        return [replace(records[0], text="\n".join(record.text for record in records)), *foreign]
 
     def _begin(self, record: Record) -> list[Record]:
         text = record.text
@@ -69,8 +76,18 @@ class Lane:
     def _block(self, record: Record) -> list[Record]:
         if self.continues is not None and self.continues.match(record.text) and self._has_room(record):
             self._append(record)
+            self.misses = 0
+            return []
+        if self._tolerates(record):
+            self.foreign.append(record)
+            self.misses += 1
             return []
         return self.flush() + self._begin(record)
+
+    def _tolerates(self, record: Record) -> bool:
+        """Whether the block may go on after this line of somebody else."""
+        few = self.misses < _TOLERATED_LINES and len(self.foreign) < _MAX_LINES
+        return few and not _is_a_step(record.text)
 
     def _dict(self, record: Record) -> list[Record]:
         begins = _DICT.match(record.text.lstrip())
@@ -102,6 +119,12 @@ def _is_row(text: str) -> bool:
     if text.lstrip()[:1] in _PART_OF_DICT:
         return False
     return any(grammar.literal in text and match(grammar, text) for grammar in _LINES)
+
+
+def _is_a_step(text: str) -> bool:
+    """Whether the line begins a block, or is a row, so that no open block goes on after it."""
+    heads = any(grammar.literal in text and grammar.anchor.search(text) for grammar, _ in _BLOCKS)
+    return heads or _DICT.search(text) is not None or _is_row(text)
 
 
 def _depth(text: str) -> int:

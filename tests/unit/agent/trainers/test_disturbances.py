@@ -93,6 +93,11 @@ DISTURBANCES = {
     "mpirun": each_line(lambda line: "[1,0]<stdout>:" + line),
     "torch elastic role": each_line(lambda line: "[trainer2]:" + line),
     "mpirun with time": each_line(lambda line: "Mon Jan  5 10:11:12 2026[1,0]<stderr>:" + line),
+    "mpirun of PRRTE": each_line(lambda line: "[prterun-node1-4242@1,0]<stdout>: " + line),
+    "piped through ts": each_line(lambda line: "Jan  5 10:11:12 " + line),
+    "NCCL between any two lines": each_line(
+        lambda line: line + "\nnode1:4242:4299 [0] NCCL INFO Channel 03/0 : 0[0] -> 1[1] via P2P/CUMEM"
+    ),
     "SageMaker": each_line(lambda line: "[1,mpirank:0,algo-1]<stdout>:" + line),
     "hydra": each_line(lambda line: "[0] " + line if line else line),
     "SkyPilot": each_line(lambda line: "\x1b[36m(head, rank=0, pid=4321)\x1b[0m " + line),
@@ -228,3 +233,18 @@ def test_ranks_that_print_the_same_log_in_any_order_give_its_rows_once(
     reader.finish()
 
     assert essence(reader.everything()) == undisturbed(file)
+
+
+def test_a_block_goes_on_after_a_time_that_the_capture_put_before_each_line() -> None:
+    block = ("[step=10/100,epoch=1,eta=1 hour]", "    train/CE loss=2.500", "    throughput/device/TPS=9,000")
+    log = "".join(
+        f"[2026-01-05 10:11:{second:02d}] {line}\n"
+        for second, line in enumerate((*block, *(part.replace("=10/", "=11/") for part in block)))
+    )
+
+    rows = parse_whole(log.encode()).steps
+
+    assert [(row.step, row.loss, row.tokens_per_second_per_gpu) for row in rows] == [
+        (10, 2.5, 9_000.0),
+        (11, 2.5, 9_000.0),
+    ]
