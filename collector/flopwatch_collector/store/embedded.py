@@ -180,6 +180,20 @@ class EmbeddedStore:
         """Raw samples of jobs in buckets that begin at multiples of ``step_seconds``, sorted by (job, ts)."""
         return self._questions.job_series(start, end, step_seconds, jobs)
 
+    def gpu_series(
+        self, start: float, end: float, step_seconds: float, columns: tuple[str, ...], gpus: Iterable[int]
+    ) -> Columns:
+        """Means of raw samples of GPUs in buckets that begin at multiples of ``step_seconds``, by (gpu, ts).
+
+        Raises:
+            ValueError: an asked column is not of ``GPU_COLUMNS``.
+        """
+        return self._questions.gpu_series(start, end, step_seconds, (columns, tuple(gpus)))
+
+    def port_samples(self, start: float, end: float, nodes: Iterable[int]) -> Columns:
+        """Raw samples of nodes' network ports, sorted by (node, port, ts)."""
+        return self._questions.port_samples(start, end, tuple(nodes))
+
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets that begin at multiples of ``step_seconds``, sorted by (node, ts)."""
         return self._questions.node_series(start, end, step_seconds, nodes)

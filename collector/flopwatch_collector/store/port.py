@@ -18,7 +18,8 @@ RollupKind = Literal["job5m", "job1h", "ledger5m", "ledger1d"]
 ROLLUP_KINDS: tuple[RollupKind, ...] = ("job5m", "job1h", "ledger5m", "ledger1d")
 
 Capability = Literal[
-    "write", "latest_gpus", "gpu_samples", "job_series", "node_series", "steps", "phases", "events", "windows",
+    "write", "latest_gpus", "gpu_samples", "job_series", "gpu_series", "node_series", "port_samples", "steps",
+    "phases", "events", "windows",
     "retain", "check", "compact", "backup",
 ]  # fmt: skip
 """What an engine can do; the names are those of the questions (``submit`` and ``put_windows`` are "write")."""
@@ -142,6 +143,22 @@ class Store(Protocol):
         ``kernel_active_ratio``, ``tensor_active_ratio``, ``sm_active_ratio``, ``power_watts``,
         ``memory_used_bytes``, ``sm_clock_hertz``; samples without a job are job 0.
         """
+        ...
+
+    def gpu_series(
+        self, start: float, end: float, step_seconds: float, columns: tuple[str, ...], gpus: Iterable[int]
+    ) -> Columns:
+        """Raw samples of GPUs in buckets, sorted by (gpu, ts).
+
+        Columns ``ts`` (bucket start), ``gpu``, and means of the asked columns of ``GPU_COLUMNS``.
+
+        Raises:
+            ValueError: an asked column is not of ``GPU_COLUMNS``.
+        """
+        ...
+
+    def port_samples(self, start: float, end: float, nodes: Iterable[int]) -> Columns:
+        """Raw samples of nodes' network ports, ``PORT_COLUMNS``, sorted by (node, port, ts)."""
         ...
 
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:

@@ -34,9 +34,7 @@ class Questions:
         self, start: float, end: float, names: tuple[str, ...], gpus: Iterable[int] | None
     ) -> Columns:
         """Samples sorted by (gpu, ts)."""
-        unknown = [name for name in names if name not in GPU_COLUMNS]
-        if unknown:
-            raise ValueError(f"gpu_samples: no such column {unknown[0]!r}; known: {', '.join(GPU_COLUMNS)}")
+        _check_columns("gpu_samples", names)
         shown = tuple(dict.fromkeys(("ts", "gpu", *names)))
         return self._rows("gpu", (start, end), shown, _chosen("gpu", gpus))
 
@@ -110,6 +108,27 @@ class Questions:
             )
         )
 
+    def gpu_series(
+        self, start: float, end: float, step_seconds: float, asked: tuple[tuple[str, ...], tuple[int, ...]]
+    ) -> Columns:
+        """Means of samples in buckets that are multiples of the step; ``asked`` is (columns, GPUs)."""
+        names, gpus = asked
+        _check_columns("gpu_series", names)
+        table = TABLES["gpu"]
+        first, last, step = (microseconds(value) for value in (start, end, step_seconds))
+        means = "".join(f", avg({quoted(name)}) AS {quoted(name)}" for name in names)
+        return self._answered(
+            lambda catalogue: (
+                f"SELECT bucket / 1e6 AS ts, gpu::DOUBLE AS gpu{means} FROM ("
+                f"SELECT *, epoch_us(ts) // {step} * {step} AS bucket FROM {catalogue.source(table, first, last)} "
+                f"WHERE {_within(first, last)} AND {among('gpu', gpus)}) GROUP BY gpu, bucket ORDER BY 2, 1"
+            )
+        )
+
+    def port_samples(self, start: float, end: float, nodes: Iterable[int]) -> Columns:
+        """Samples of network ports sorted by (node, port, ts)."""
+        return self._rows("port", (start, end), tuple(TABLES["port"].columns), _chosen("node", nodes))
+
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets: bytes by time over each port's gaps without a reset."""
         table = TABLES["port"]
@@ -147,6 +166,12 @@ class Questions:
         except duckdb.Error:
             self._ground.revive()
             raise
+
+
+def _check_columns(question: str, names: tuple[str, ...]) -> None:
+    unknown = [name for name in names if name not in GPU_COLUMNS]
+    if unknown:
+        raise ValueError(f"{question}: no such column {unknown[0]!r}; known: {', '.join(GPU_COLUMNS)}")
 
 
 def _within(start: int, end: int) -> str:

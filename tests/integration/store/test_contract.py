@@ -130,6 +130,33 @@ def test_job_series_are_means_of_known_values_in_buckets(bench) -> None:
     assert bench.store.job_series(NOON, NOON + 120, 60, jobs=[7])["job"].tolist() == [7, 7]
 
 
+def test_samples_of_gpus_come_in_buckets_as_means(bench) -> None:
+    rows = {"ts": [NOON + 2, NOON + 12, NOON + 61, NOON + 3], "gpu": [4, 4, 4, 5], "node": [1, 1, 1, 1]}
+    bench.write(gpu={**rows, "power_watts": [300.0, 500.0, 700.0, 100.0]})
+    bench.between()
+    found = bench.store.gpu_series(NOON, NOON + 120, 60, ("power_watts", "tensor_active_ratio"), [4])
+    assert found["ts"].tolist() == [NOON, NOON + 60]
+    assert found["gpu"].tolist() == [4, 4]
+    assert found["power_watts"].tolist() == [400.0, 700.0]
+    assert np.isnan(found["tensor_active_ratio"]).all()
+    assert not bench.store.gpu_series(NOON, NOON + 120, 60, ("power_watts",), [9])["ts"].size
+    with pytest.raises(ValueError, match="no such column 'watts'"):
+        bench.store.gpu_series(NOON, NOON + 120, 60, ("watts",), [4])
+
+
+def test_samples_of_ports_come_by_node_port_and_time(bench) -> None:
+    bench.write(
+        port=ports(2, [(NOON + 10, "b", "rdma", 5, 6), (NOON, "b", "rdma", 1, 2), (NOON, "a", "rdma", 3, 4)])
+    )
+    bench.write(port=ports(3, [(NOON, "c", "rdma", 7, 8)]))
+    bench.between()
+    found = bench.store.port_samples(NOON, NOON + 60, [2])
+    assert found["port"].tolist() == ["a", "b", "b"]
+    assert found["ts"].tolist() == [NOON, NOON, NOON + 10]
+    assert found["transmit_bytes"].tolist() == [3, 1, 5]
+    assert np.isnan(found["link_up"]).all()
+
+
 def ports(node, rows):
     columns = ("ts", "port", "role", "transmit_bytes", "receive_bytes")
     table = {name: [row[at] for row in rows] for at, name in enumerate(columns)}

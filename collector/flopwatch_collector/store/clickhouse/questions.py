@@ -38,9 +38,7 @@ class Questions:
         self, start: float, end: float, names: tuple[str, ...], gpus: Iterable[int] | None
     ) -> Columns:
         """Samples sorted by (gpu, ts)."""
-        unknown = [each for each in names if each not in GPU_COLUMNS]
-        if unknown:
-            raise ValueError(f"gpu_samples: no such column {unknown[0]!r}; known: {', '.join(GPU_COLUMNS)}")
+        _check_columns("gpu_samples", names)
         shown = tuple(dict.fromkeys(("ts", "gpu", *names)))
         return self._rows("gpu", (start, end), shown, chosen("gpu", gpus))
 
@@ -100,6 +98,26 @@ class Questions:
         )
         return dict(zip(_JOB_SERIES, found.values(), strict=True))
 
+    def gpu_series(
+        self, start: float, end: float, step_seconds: float, asked: tuple[tuple[str, ...], tuple[int, ...]]
+    ) -> Columns:
+        """Means of samples in buckets that are multiples of the step; ``asked`` is (columns, GPUs)."""
+        names, gpus = asked
+        _check_columns("gpu_series", names)
+        step = microseconds(step_seconds)
+        means = "".join(f", avg({name(each)}) AS mean_{each}" for each in names)
+        found = self._asked(
+            f"SELECT intDiv(toUnixTimestamp64Micro(ts), {step}) * {step} / 1e6 AS bucket, gpu{means} FROM gpu "
+            f"WHERE {within(start, end)} AND {chosen('gpu', gpus)} AND {self._counting()} "
+            "GROUP BY gpu, bucket ORDER BY gpu, bucket",
+            empty(("ts", "gpu", *names)),
+        )
+        return dict(zip(("ts", "gpu", *names), found.values(), strict=True))
+
+    def port_samples(self, start: float, end: float, nodes: tuple[int, ...]) -> Columns:
+        """Samples of network ports sorted by (node, port, ts)."""
+        return self._rows("port", (start, end), tuple(TABLES["port"].columns), chosen("node", nodes))
+
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets: bytes by time over each port's gaps without a reset."""
         source = (
@@ -157,6 +175,12 @@ def _known(values: "np.typing.NDArray[np.float64]") -> float | None:
 def _blank(table: str, shown: tuple[str, ...]) -> Columns:
     kinds = TABLES[table].columns
     return {column: np.empty(0, dtype=object if kinds[column] == TEXT else np.float64) for column in shown}
+
+
+def _check_columns(question: str, names: tuple[str, ...]) -> None:
+    unknown = [each for each in names if each not in GPU_COLUMNS]
+    if unknown:
+        raise ValueError(f"{question}: no such column {unknown[0]!r}; known: {', '.join(GPU_COLUMNS)}")
 
 
 def instant(seconds: float) -> str:
