@@ -81,4 +81,4 @@ def no_gauge() -> Component:
 
 
 def _share(value: float, top: float) -> float:
-    return max(0.0, min(100.0, value / top * 100))
+    return max(0.0, min(100.0, value / top * 100)) if top > 0 else 0.0
