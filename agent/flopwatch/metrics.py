@@ -162,6 +162,12 @@ NODE_MEMORY_TOTAL = gauge("flopwatch_node_memory_total_bytes", "Memory of the no
 NODE_PRESSURE = gauge(
     "flopwatch_node_memory_pressure_ratio", "Share of the last 10 s in which some task waited for memory."
 )
+NODE_CPU_PRESSURE = gauge(
+    "flopwatch_node_cpu_pressure_ratio", "Share of the last 10 s in which some task waited for a core."
+)
+NODE_IO_PRESSURE = gauge(
+    "flopwatch_node_io_pressure_ratio", "Share of the last 10 s in which some task waited for storage."
+)
 NODE_DISK = counter("flopwatch_node_disk_io_bytes_total", "Bytes of all whole disks.", ("direction",))
 
 JOB_STEP = gauge("flopwatch_job_step", "Last optimizer step that was seen.", ("job_id",))
@@ -169,6 +175,50 @@ JOB_STEP_SECONDS = gauge(
     "flopwatch_job_step_seconds", "Mean duration of the last steps that were seen.", ("job_id",)
 )
 JOB_STEP_AGE = gauge("flopwatch_job_step_age_seconds", "Time since the last step that was seen.", ("job_id",))
+
+JOB_HOST: dict[str, Metric] = {
+    "main_thread_ratio": gauge(
+        "flopwatch_job_main_thread_ratio",
+        "CPU of the busiest main thread of a training process, as a share of one core.", ("job_id",),
+    ),
+    "training_cpu_cores": gauge(
+        "flopwatch_job_training_cpu_cores", "CPU of the training processes on this node, in cores.", ("job_id",)
+    ),
+    "loader_cpu_cores": gauge(
+        "flopwatch_job_loader_cpu_cores", "CPU of the data-loader processes on this node, in cores.", ("job_id",)
+    ),
+    "loader_busiest_ratio": gauge(
+        "flopwatch_job_loader_busiest_ratio",
+        "CPU of the busiest data-loader process, as a share of one core.", ("job_id",),
+    ),
+    "io_wait_ratio": gauge(
+        "flopwatch_job_io_wait_ratio",
+        "Share of time that the main thread or loader which waited longest for storage did so.", ("job_id",),
+    ),
+    "memory_used_bytes": gauge(
+        "flopwatch_job_memory_usage_bytes", "Memory of the job's cgroup, without droppable file pages.", ("job_id",)
+    ),
+    "memory_limit_bytes": gauge(
+        "flopwatch_job_memory_limit_bytes", "Memory that the job's cgroup may take.", ("job_id",)
+    ),
+}  # fmt: skip
+"""By field of ``JobSample``."""
+JOB_PRESSURE = gauge(
+    "flopwatch_job_pressure_ratio",
+    "Share of the last 10 s in which some task of the job's cgroup waited for the resource.",
+    ("job_id", "resource"),
+)
+JOB_DISK = counter(
+    "flopwatch_job_disk_io_bytes_total", "Bytes of whole disks by the job's cgroup.", ("job_id", "direction")
+)
+JOB_FAULTS = counter(
+    "flopwatch_job_major_faults_total", "Page faults of the job's cgroup that needed storage.", ("job_id",)
+)
+JOB_REFAULTS = counter(
+    "flopwatch_job_cache_refaults_total",
+    "File pages of the job's cgroup that were read again soon after they were dropped.",
+    ("job_id",),
+)
 
 LOG_LAG = gauge("flopwatch_log_lag_bytes", "Bytes of followed logs not yet read.", ("job_id",))
 AGENT_INFO = gauge(
@@ -224,7 +274,8 @@ ALL: tuple[Metric, ...] = (
     *GPU_SAMPLE.values(), *GPU_DETAILS.values(), GPU_XIDS, GPU_XID_TIME, GPU_NIC,
     GPU_INFO, GPU_UP, GPU_AGE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
     PORT_LIMIT, PORT_ERRORS, PORT_WAITS, NODE_CPU, NODE_IO_WAIT, NODE_MEMORY, NODE_MEMORY_TOTAL, NODE_PRESSURE,
-    NODE_DISK, JOB_STEP, JOB_STEP_SECONDS, JOB_STEP_AGE, LOG_LAG, AGENT_INFO, NVML_UP, GPUS_EXPECTED, GPUS_SEEN,
+    NODE_CPU_PRESSURE, NODE_IO_PRESSURE, NODE_DISK, *JOB_HOST.values(), JOB_PRESSURE, JOB_DISK, JOB_FAULTS,
+    JOB_REFAULTS, JOB_STEP, JOB_STEP_SECONDS, JOB_STEP_AGE, LOG_LAG, AGENT_INFO, NVML_UP, GPUS_EXPECTED, GPUS_SEEN,
     SOURCE_SUCCESS, SOURCE_SECONDS, SOURCE_AGE, SOURCE_ERRORS, *AGENT_COUNTERS.values(),
 )  # fmt: skip
 """Every metric that the agent exports."""

@@ -33,7 +33,7 @@ RUN_KEYS = frozenset(
         "trainer", "shape", "parameter_count", "parameter_count_includes_embeddings", "flops_per_token", "world_size",
         "global_batch_size", "sequence_length", "tokens_per_step", "dtype", "tensor_parallel", "pipeline_parallel",
         "context_parallel", "expert_parallel", "data_parallel", "activation_recompute", "kind", "job_name",
-        "mfu_target_ratio", "resumed_from_step",
+        "mfu_target_ratio", "resumed_from_step", "micro_batches", "pipeline_chunks",
     )
 )  # fmt: skip
 STEP_SUMS = ("tokens", "padded_tokens", "sum_squared_document_tokens", "data_wait_seconds", "seconds")

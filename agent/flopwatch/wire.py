@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from flopwatch.encoding import require_finite
-from flopwatch.wire_hardware import GpuDevice, GpuSample, GpuState, NodeSample, PortSample
+from flopwatch.wire_hardware import GpuDevice, GpuSample, GpuState, JobSample, NodeSample, PortSample
 
 __all__ = [
     "MAX_NAME_LENGTH",
@@ -25,6 +25,7 @@ __all__ = [
     "GpuSample",
     "GpuState",
     "JobKind",
+    "JobSample",
     "JobSighting",
     "Lease",
     "NodeFacts",
@@ -99,10 +100,14 @@ class RunFacts:
     global_batch_size: int | None = None
     sequence_length: int | None = None
     tokens_per_step: int | None = None
+    micro_batches: int | None = None
+    """Micro batches of an optimizer step on one data-parallel rank."""
     dtype: str | None = None
     dtype_basis: DtypeBasis | None = None
     tensor_parallel: int | None = None
     pipeline_parallel: int | None = None
+    pipeline_chunks: int | None = None
+    """Interleaved chunks of the model on each pipeline stage."""
     context_parallel: int | None = None
     expert_parallel: int | None = None
     data_parallel: int | None = None
@@ -141,6 +146,8 @@ class JobSighting:
     exit_reason: str | None = None
     gpus: tuple[str, ...] = ()
     """UUIDs on this node that a process of the job uses."""
+    gpu_ranks: tuple[int | None, ...] = ()
+    """The rank whose process computes on each of ``gpus``, in their order; ``None`` where it is not known."""
     leased_gpus: tuple[str, ...] | None = None
     """UUIDs the scheduler gave out here; ``None`` when it could not be known."""
     waiting_for: str | None = None
@@ -299,6 +306,7 @@ class Batch:
     gpu_samples: tuple[GpuSample, ...] = ()
     node_samples: tuple[NodeSample, ...] = ()
     port_samples: tuple[PortSample, ...] = ()
+    job_samples: tuple[JobSample, ...] = ()
     jobs: tuple[JobSighting, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     phases: tuple[Phase, ...] = ()

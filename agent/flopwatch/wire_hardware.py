@@ -1,4 +1,4 @@
-"""The hardware rows of a batch: GPUs and their samples, ports, and the host."""
+"""The hardware rows of a batch: GPUs and their samples, ports, the host, and the host's part of jobs."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -25,6 +25,12 @@ class GpuDevice:
     memory_total_bytes: int | None = None
     power_limit_watts: float | None = None
     pcie_width: int | None = None
+    """Lanes of the PCIe link now."""
+    pcie_width_maximum: int | None = None
+    """Lanes that the GPU and its slot could have."""
+    pcie_generation: int | None = None
+    """Generation of the link now; it falls while the GPU idles."""
+    pcie_generation_maximum: int | None = None
     mig_profile: str | None = None
     mig_parent_uuid: str | None = None
     mig_instance_id: int | None = None
@@ -115,3 +121,44 @@ class NodeSample:
     memory_pressure_ratio: float | None = None
     disk_read_bytes: int | None = None
     disk_write_bytes: int | None = None
+    cpu_pressure_ratio: float | None = None
+    """Share of the last 10 seconds in which some task waited for a core."""
+    io_pressure_ratio: float | None = None
+    """Share of the last 10 seconds in which some task waited for storage."""
+    major_faults: int | None = None  # cumulative since boot
+    cache_refaults: int | None = None
+    """File pages read again soon after they were dropped, cumulative: the page cache is too small."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobSample:
+    """What a job's processes and its cgroup did on one node. Shares are of ``interval_seconds`` before the sample."""
+
+    time_seconds: float
+    job: str
+    """``JobSighting.ref``."""
+    interval_seconds: float | None = None
+    training_processes: int | None = None
+    main_thread_ratio: float | None = None
+    """CPU of the busiest main thread of a training process, as a share of one core."""
+    training_cpu_cores: float | None = None
+    """CPU of all threads of the training processes, in cores."""
+    loader_processes: int | None = None
+    loader_cpu_cores: float | None = None
+    """CPU of the data-loader processes, in cores."""
+    loader_busiest_ratio: float | None = None
+    """CPU of the busiest data-loader process, as a share of one core."""
+    io_wait_ratio: float | None = None
+    """Share of time in which the main thread or loader that waited longest for storage did so."""
+    cpu_pressure_ratio: float | None = None
+    memory_pressure_ratio: float | None = None
+    io_pressure_ratio: float | None = None
+    """Of the job's cgroup: share of the last 10 seconds in which some of its tasks waited."""
+    memory_used_bytes: int | None = None
+    """Of the job's cgroup, without file pages that may be dropped."""
+    memory_limit_bytes: int | None = None
+    disk_read_bytes: int | None = None
+    disk_write_bytes: int | None = None
+    major_faults: int | None = None
+    cache_refaults: int | None = None
+    """Of the job's cgroup, cumulative, as those of ``NodeSample``."""

@@ -72,6 +72,7 @@ class BatchMaker:
             gpu_samples=with_jobs(readings, moment.sightings),
             node_samples=readings.node_samples,
             port_samples=readings.port_samples,
+            job_samples=readings.job_samples,
             jobs=(*moment.sightings, *self._endings(moment.ended)),
             steps=readings.steps,
             phases=readings.phases,
@@ -129,12 +130,18 @@ def still(facts: NodeFacts) -> tuple[object, ...]:
     )
 
 
-def with_jobs(readings: Readings, sightings: tuple[JobSighting, ...]) -> tuple[GpuSample, ...]:
-    """GPU samples with the job whose process holds the GPU; a GPU that several jobs share names none."""
+def owners_of(sightings: tuple[JobSighting, ...]) -> dict[str, str | None]:
+    """By GPU: the one job that holds it; None where several do."""
     owners: dict[str, str | None] = {}
     for job in sightings:
         for gpu in job.gpus:
             owners[gpu] = None if gpu in owners else job.ref
+    return owners
+
+
+def with_jobs(readings: Readings, sightings: tuple[JobSighting, ...]) -> tuple[GpuSample, ...]:
+    """GPU samples with the job whose process holds the GPU; a GPU that several jobs share names none."""
+    owners = owners_of(sightings)
     return tuple(
         sample if (owner := owners.get(sample.gpu)) == sample.job else dataclasses.replace(sample, job=owner)
         for sample in readings.gpu_samples

@@ -13,7 +13,7 @@ from typing import Literal
 from flopwatch.encoding import encode
 from flopwatch.wire import GpuSample
 from flopwatch_agent.allocated import Allocated
-from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity
+from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity, owners_of
 from flopwatch_agent.config import AgentSettings, data_folder
 from flopwatch_agent.configured_logs import ConfiguredLogs
 from flopwatch_agent.daemon_parts import Queue, dcgm_page, locked, new_reader, queue, sdk_socket
@@ -33,6 +33,7 @@ from flopwatch_agent.sinks.exposition import ExpositionServer
 from flopwatch_agent.source import Inventory, Readings, Snapshot, joined
 from flopwatch_agent.sources.gpu import GpuSource, state_events
 from flopwatch_agent.sources.host import HostSource
+from flopwatch_agent.sources.job_host import JobHostSource
 from flopwatch_agent.sources.jobs import JobsSource
 from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
 from flopwatch_agent.sources.steps import StepsSource
@@ -186,6 +187,7 @@ class Daemon:
         readings = joined(parts)
         if self._queue is not None:
             self._write(self._queue, now, monotonic, readings, taken)
+        self._gpu.note_owners(owners_of(taken.sightings))
         self._snapshot = self._new_snapshot(now, taken)
 
     def _write(self, queue: Queue, now: float, monotonic: float, readings: Readings, taken: Taken) -> None:
@@ -239,6 +241,7 @@ class Daemon:
             gpu_samples=self._latest_gpus(now),
             port_samples=tuple(sample for sample in network.port_samples if sample.time_seconds >= oldest),
             node_sample=nodes[-1] if nodes else None,
+            job_samples=self._hosts.latest,
             jobs=taken.sightings,
             logs=taken.logs,
             last_steps=taken.last_steps,
@@ -304,6 +307,7 @@ class Daemon:
             has_listed=self._gpu.has_listed,
             interval_seconds=self._settings.interval_seconds,
         )
+        self._hosts = JobHostSource(procfs.tree, self._sys, settings.interval_seconds)
         jobs = JobsSource(procfs, boot)
         allocated = Allocated(settings, procfs.tree, self._sys)
         configured = ConfiguredLogs(self._settings.log_globs, finder.holds, self._steps.has_steps)
@@ -314,6 +318,7 @@ class Daemon:
             endpoints=endpoints,
             pods=pods,
             allocated=allocated,
+            hosts=self._hosts,
         )
         return JobWatch(gpus=view, jobs=jobs, steps=self._steps, files=files, sdk=self._sdk)
 

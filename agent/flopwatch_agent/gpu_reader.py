@@ -1,5 +1,6 @@
 """Reads one GPU: its identity, and a sample at a time. A call that failed for good is not made again."""
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ MIB = 1 << 20
 WRAP_32 = 0xFFFFFFFF
 DETAIL_SECONDS = 10.0
 INERT_SECONDS = 5.0
+AT_WORK = 0.05
+"""From this share of kernel activity on a GPU is not idle."""
 PCIE_COUNTERS = ("pcie_transmit_bytes", "pcie_receive_bytes")
 INSTANCE_METRICS = tuple((number, name) for number, name in GPM_METRICS if name.endswith("_ratio"))
 COUNTERS = frozenset(("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_action", "nvlink_transmit_bytes",
@@ -84,6 +87,8 @@ class GpuReader:
         self.errors = 0
         self.pids: tuple[int, ...] | None = None
         """What ``processes`` last said; a sample asks it too."""
+        self.job: str | None = None
+        """Whose process held the GPU as of the last batch; it goes into the next sample."""
         self.details: dict[str, float] = {}
         """What changes rarely or is told at ``/metrics`` only: values by ``name`` or ``name/label``."""
         self._handle = handle
@@ -98,6 +103,10 @@ class GpuReader:
         self._pcie: dict[str, float] = {}
         self._cycles: dict[str, float] = {}
         self._last: float | None = None
+
+    def renew(self, device: GpuDevice) -> None:
+        """Take over what a later scan says of the device; its link at work is not seen by a scan."""
+        self.device = dataclasses.replace(device, pcie_generation=self.device.pcie_generation)
 
     def processes(self) -> tuple[int, ...] | None:
         """Pids that compute on the GPU; None when they cannot be listed."""
@@ -115,6 +124,7 @@ class GpuReader:
         if not 0.0 <= now - self._details_at < DETAIL_SECONDS:
             self._details_at = now
             self.details = self._detailed()
+            self._note_link(values.get("kernel_active_ratio"))
         if self._cycles:
             self.details = {**self.details, **self._cycles}
         if "module_power_watts" in self.details:
@@ -128,7 +138,24 @@ class GpuReader:
             raise NvmlError(nvml.UNKNOWN, "every call")
         pids = self.processes()
         count = None if pids is None else len(pids)
-        return GpuSample(time_seconds=now, gpu=self.device.uuid, process_count=count, **values)
+        return GpuSample(time_seconds=now, gpu=self.device.uuid, process_count=count, job=self.job, **values)
+
+    def _note_link(self, kernel_active: float | None) -> None:
+        """Keep the PCIe link as it is at work: an idle GPU lowers its generation."""
+        details = self.details
+        generation = details.get("pcie_generation/current")
+        if kernel_active is None or kernel_active < AT_WORK or generation is None:
+            return
+        if self.device.pcie_generation != int(generation):
+            self.device = dataclasses.replace(self.device, pcie_generation=int(generation))
+
+    def close(self) -> None:
+        """Give back what the driver keeps for this reader; no read may follow."""
+        if self._gpm is not None:
+            try:
+                self._gpm.free()
+            except NvmlError as error:
+                logger.info("GPU %s: samples were not given back: %s", self.device.slot, error)
 
     def forget(self) -> None:
         """Ask everything anew: the device came back, or the driver changed."""
@@ -264,6 +291,10 @@ def describe(handle: Handle, index: int) -> GpuDevice:
         memory_total_bytes=total,
         power_limit_watts=None if limit is None else limit / 1000,
         pcie_width=optional(lambda: int(nvml.call("nvmlDeviceGetCurrPcieLinkWidth", handle))),
+        pcie_width_maximum=optional(lambda: int(nvml.call("nvmlDeviceGetMaxPcieLinkWidth", handle))),
+        pcie_generation_maximum=optional(
+            lambda: int(nvml.call("nvmlDeviceGetMaxPcieLinkGeneration", handle))
+        ),
         max_sm_clock_hertz=optional(lambda: nvml.max_sm_clock_hertz(handle)),
     )
 

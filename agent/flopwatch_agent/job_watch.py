@@ -16,6 +16,7 @@ from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.sdk_socket import Datagram, SdkSocket
 from flopwatch_agent.source import NOTHING, ObservedJob, Readings, SourceHealth, joined
+from flopwatch_agent.sources.job_host import JobHostSource
 from flopwatch_agent.sources.jobs import JobsSource
 from flopwatch_agent.sources.steps import StepsSource
 from flopwatch_agent.trainer_endpoints import TrainerEndpoints
@@ -23,7 +24,7 @@ from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = (0.1, 1.0)
-"""Shortest and longest time between two looks at logs and SDK messages; else half the interval."""
+"""Shortest and longest time between two looks at logs and SDK messages; else the interval."""
 OBSERVE_SECONDS = (0.5, 5.0)
 """Shortest and longest time between two looks at processes, when NVML lists no other ones; else five intervals."""
 SCAN_SECONDS = 5.0
@@ -63,6 +64,8 @@ class Files:
     pods: PodJobs
     allocated: Allocated | None = None
     """What schedulers gave out; None where nobody asks."""
+    hosts: JobHostSource | None = None
+    """The host's part of jobs; None where nobody asks."""
 
 
 @dataclass(slots=True)
@@ -96,6 +99,7 @@ class JobWatch:
         self._gpus, self._jobs, self._steps, self._sdk = gpus, jobs, steps, sdk
         self._configs, self._configured, self._endpoints = files.configs, files.configured, files.endpoints
         self._pods, self._allocated = files.pods, files.allocated
+        self._hosts = files.hosts
         self._lock = threading.Lock()
         self._taken = Taken()
         self._observed: tuple[ObservedJob, ...] = ()
@@ -106,7 +110,7 @@ class JobWatch:
         self._began: float | None = None
         self._ready = False
         self._listed: dict[str, tuple[int, ...] | None] = {}
-        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds / 2)
+        self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds)
         self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
         self._errors, self._success, self._duration = 0, True, 0.0
         self._read_seconds = time.time()
@@ -194,6 +198,8 @@ class JobWatch:
             ended = self._observe(now, moment, parts)
         parts.append(self._steps.hear(self._attributed(strange)))
         parts.append(self._steps.read(now))
+        if self._hosts is not None:
+            parts.append(self._hosts.read(now, self._observed))
         readings = joined(parts)
         if observed or messages or readings != NOTHING:
             self._publish(readings, ended)

@@ -41,6 +41,7 @@ from flopwatch_agent.sinks.push import Pusher, Target
 from flopwatch_agent.source import Inventory, Readings, joined
 from flopwatch_agent.sources.gpu import GpuSource
 from flopwatch_agent.sources.host import HostSource
+from flopwatch_agent.sources.job_host import JobHostSource
 from flopwatch_agent.sources.jobs import JobsSource
 from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
 from flopwatch_agent.sources.steps import StepsSource
@@ -354,6 +355,7 @@ class Recorder:
             configured=OwnLogs(self._logs),
             endpoints=endpoints,
             pods=PodJobs(settings.pod_logs, steps.has_steps),
+            hosts=JobHostSource(self._procfs.tree, self._sys, settings.interval_seconds),
         )
         jobs = JobsSource(self._procfs, boot, self._only)
         return JobWatch(gpus=view, jobs=jobs, steps=steps, files=files, sdk=self._sdk)

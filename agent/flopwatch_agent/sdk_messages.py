@@ -15,7 +15,8 @@ CLAIMS = ("job", "job_id", "uid", "pid", "user")
 RUN_TEXT = ("trainer", "dtype", "activation_recompute")
 RUN_WHOLE = (
     "parameter_count", "world_size", "global_batch_size", "sequence_length", "tokens_per_step", "tensor_parallel",
-    "pipeline_parallel", "context_parallel", "expert_parallel", "data_parallel",
+    "pipeline_parallel", "context_parallel", "expert_parallel", "data_parallel", "micro_batches",
+    "pipeline_chunks",
 )  # fmt: skip
 LOG_ID = re.compile(r"file:[0-9a-f]{24}")
 MAX_TEXT = 128

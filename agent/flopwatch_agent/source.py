@@ -11,6 +11,7 @@ from flopwatch.wire import (
     FollowedLog,
     GpuDevice,
     GpuSample,
+    JobSample,
     JobSighting,
     NodeSample,
     Phase,
@@ -30,6 +31,7 @@ class Readings:
     gpu_samples: tuple[GpuSample, ...] = ()
     node_samples: tuple[NodeSample, ...] = ()
     port_samples: tuple[PortSample, ...] = ()
+    job_samples: tuple[JobSample, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     phases: tuple[Phase, ...] = ()
     sessions: tuple[SessionMark, ...] = ()
@@ -122,6 +124,7 @@ class Snapshot:
     gpu_samples: tuple[GpuSample, ...] = ()
     port_samples: tuple[PortSample, ...] = ()
     node_sample: NodeSample | None = None
+    job_samples: tuple[JobSample, ...] = ()
     jobs: tuple[JobSighting, ...] = ()
     logs: tuple[FollowedLog, ...] = ()
     last_steps: tuple[StepRecord, ...] = ()

@@ -176,6 +176,8 @@ def node_series(snapshot: Snapshot) -> Iterator[Series]:
         (metrics.NODE_MEMORY, (), node.memory_available_bytes),
         (metrics.NODE_MEMORY_TOTAL, (), node.memory_total_bytes),
         (metrics.NODE_PRESSURE, (), node.memory_pressure_ratio),
+        (metrics.NODE_CPU_PRESSURE, (), node.cpu_pressure_ratio),
+        (metrics.NODE_IO_PRESSURE, (), node.io_pressure_ratio),
         (metrics.NODE_DISK, ("read",), node.disk_read_bytes),
         (metrics.NODE_DISK, ("write",), node.disk_write_bytes),
     )
@@ -191,6 +193,7 @@ def job_series(snapshot: Snapshot) -> Iterator[Series]:
             labels = (gpu, job.scheduler_job_id or job.ref, job.scheduler, job.user or "", job.account or "")
             yield metrics.JOB_INFO, labels, 1.0
     names = {job.ref: job.scheduler_job_id or job.ref for job in snapshot.jobs}
+    yield from host_series(snapshot, names)
     yield from log_series(snapshot, names)
     for step in snapshot.last_steps:
         name = names.get(step.job)
@@ -200,6 +203,27 @@ def job_series(snapshot: Snapshot) -> Iterator[Series]:
         yield metrics.JOB_STEP_AGE, (name,), max(0.0, snapshot.now - step.end_time_seconds)
         if step.seconds is not None:
             yield metrics.JOB_STEP_SECONDS, (name,), step.seconds / step.steps_covered
+
+
+def host_series(snapshot: Snapshot, names: dict[str, str]) -> Iterator[Series]:
+    """The host's part of the live jobs."""
+    for sample in snapshot.job_samples:
+        name = names.get(sample.job)
+        if name is None:
+            continue
+        values: list[tuple[metrics.Metric, tuple[str, ...], float | None]] = [
+            *((metric, (name,), getattr(sample, field)) for field, metric in metrics.JOB_HOST.items()),
+            (metrics.JOB_PRESSURE, (name, "cpu"), sample.cpu_pressure_ratio),
+            (metrics.JOB_PRESSURE, (name, "memory"), sample.memory_pressure_ratio),
+            (metrics.JOB_PRESSURE, (name, "io"), sample.io_pressure_ratio),
+            (metrics.JOB_DISK, (name, "read"), sample.disk_read_bytes),
+            (metrics.JOB_DISK, (name, "write"), sample.disk_write_bytes),
+            (metrics.JOB_FAULTS, (name,), sample.major_faults),
+            (metrics.JOB_REFAULTS, (name,), sample.cache_refaults),
+        ]
+        for metric, labels, value in values:
+            if value is not None:
+                yield metric, labels, float(value)
 
 
 def log_series(snapshot: Snapshot, names: dict[str, str]) -> Iterator[Series]:

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Literal
 
 from flopwatch.wire import Event, GpuDevice, GpuSample, GpuState
@@ -56,7 +57,7 @@ class GpuWorker:
         """Take over what a later scan says of the same devices, such as a narrower PCIe link."""
         known = {device.uuid: device for device in devices}
         for reader in self.readers:
-            reader.device = known.get(reader.device.uuid, reader.device)
+            reader.renew(known.get(reader.device.uuid, reader.device))
 
     def stop(self) -> None:
         """Ask the thread to end after its present call."""
@@ -73,6 +74,12 @@ class GpuWorker:
         return 0.0 if since is None else moment - since
 
     def _run(self) -> None:
+        self._read_on()
+        for reader in self.readers:
+            reader.close()
+
+    def _read_on(self) -> None:
+        """Read until stopped."""
         due = time.monotonic()
         while not self._stop.is_set():
             self.busy_since = time.monotonic()
@@ -192,6 +199,12 @@ class GpuSource:
             while worker.fresh:
                 samples.append(worker.fresh.popleft())
         return Readings(gpu_samples=tuple(samples))
+
+    def note_owners(self, owners: Mapping[str, str | None]) -> None:
+        """Whose job holds each GPU now: it goes into the next samples."""
+        for worker in list(self._workers):
+            for reader in worker.readers:
+                reader.job = owners.get(reader.device.uuid)
 
     def latest(self, now: float) -> tuple[GpuSample, ...]:
         """Each GPU's last sample, none of them older than three intervals."""

@@ -1,12 +1,17 @@
 """The host: CPU, waiting for I/O, memory, pressure and disks, from procfs."""
 
+import re
+
 from flopwatch.wire import NodeSample
 from flopwatch_agent.source import Readings
 from flopwatch_agent.sysfs import HeldFiles, KernelTree
 
 SECTOR_BYTES = 512
 SLOW_SECONDS = 60.0
+PAGING_SECONDS = 10.0
+"""The kernel sums /proc/vmstat over all cores for each read."""
 MEMORY = frozenset(("MemTotal", "MemAvailable"))
+PAGING = ("pgmajfault", "workingset_refault_file")
 WHOLE_DISKS = ("sd", "nvme", "vd", "xvd", "hd", "mmcblk", "dasd")
 
 
@@ -17,7 +22,7 @@ class HostSource:
 
     def __init__(self, proc: KernelTree, sys: KernelTree) -> None:
         self._files, self._sys = HeldFiles(proc), sys
-        self._disks_at = float("-inf")
+        self._disks_at = self._paging_at = float("-inf")
         self._whole: frozenset[bytes] = frozenset()
         self._ticks: tuple[int, ...] | None = None
 
@@ -31,6 +36,7 @@ class HostSource:
         busy, waiting = self._cpu()
         memory = meminfo(self._text("meminfo"), MEMORY)
         read_bytes, written_bytes = self._disks()
+        paging = self._paging(now)
         sample = NodeSample(
             time_seconds=now,
             cpu_busy_ratio=busy,
@@ -38,10 +44,21 @@ class HostSource:
             memory_available_bytes=memory.get("MemAvailable"),
             memory_total_bytes=memory.get("MemTotal"),
             memory_pressure_ratio=pressure_ratio(self._text("pressure/memory")),
+            cpu_pressure_ratio=pressure_ratio(self._text("pressure/cpu")),
+            io_pressure_ratio=pressure_ratio(self._text("pressure/io")),
+            major_faults=paging.get("pgmajfault"),
+            cache_refaults=paging.get("workingset_refault_file"),
             disk_read_bytes=read_bytes,
             disk_write_bytes=written_bytes,
         )
         return Readings(node_samples=(sample,))
+
+    def _paging(self, now: float) -> dict[str, int]:
+        """The counters of paging; nothing between two reads of them."""
+        if 0 <= now - self._paging_at < PAGING_SECONDS:
+            return {}
+        self._paging_at = now
+        return vmstat(self._files.bytes("vmstat") or b"")
 
     def _text(self, path: str) -> str:
         return (self._files.bytes(path) or b"").decode("ascii", "replace")
@@ -94,11 +111,18 @@ def meminfo(text: str, names: frozenset[str]) -> dict[str, int]:
     return values
 
 
+def vmstat(content: bytes) -> dict[str, int]:
+    """Page faults that needed storage, and file pages that were read again, of /proc/vmstat."""
+    found: dict[str, int] = {}
+    for name in PAGING:
+        _, separator, rest = content.partition(b"\n" + name.encode() + b" ")
+        value = rest.partition(b"\n")[0]
+        if separator and value.isdigit():
+            found[name] = int(value)
+    return found
+
+
 def pressure_ratio(text: str) -> float | None:
-    """Share of the last 10 seconds in which some task waited for memory; None without pressure accounting."""
-    for line in text.splitlines():
-        if line.startswith("some "):
-            for part in line.split():
-                if part.startswith("avg10="):
-                    return min(float(part[6:]) / 100, 1.0)
-    return None
+    """Share of the last 10 seconds in which some task waited for the resource; None without pressure accounting."""
+    some = re.search(r"^some avg10=(\d+(?:\.\d+)?)", text, re.MULTILINE)
+    return None if some is None else min(float(some[1]) / 100, 1.0)

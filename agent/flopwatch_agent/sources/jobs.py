@@ -48,6 +48,8 @@ class Tracked:
     members: dict[tuple[int, int], Process] = field(default_factory=dict)
     tops: set[tuple[int, int]] = field(default_factory=set)
     gpus: set[str] = field(default_factory=set)
+    ranks: dict[str, int | None] = field(default_factory=dict)
+    """By GPU: the rank that computes on it; None where it is not known, or is not one."""
 
 
 class JobsSource:
@@ -82,6 +84,7 @@ class JobsSource:
         """
         for job in self._tracked.values():
             job.gpus.clear()
+            job.ranks.clear()
         invisible = self._take_in(now, processes, peers)
         ended = self._drop_dead()
         self._procfs.forget_except(frozenset(key for job in self._tracked.values() for key in job.members))
@@ -171,6 +174,9 @@ class JobsSource:
         job.members[top.key] = top
         job.tops.add(top.key)
         job.gpus |= gpus
+        rank = rank_of(process)
+        for gpu in gpus:
+            job.ranks[gpu] = rank if job.ranks.get(gpu, rank) == rank else None
 
     def _continues(self, job: Tracked, process: Process, top: Process) -> bool:
         """Whether a process joins a live job; one with all its members dead was another run at the same address."""
@@ -244,6 +250,7 @@ class JobsSource:
             start_time_seconds=first.start_time_seconds,
             end_time_seconds=end,
             gpus=tuple(sorted(job.gpus)),
+            gpu_ranks=gpu_ranks(job),
             leased_gpus=leased_gpus(members, devices),
             mfu_target_ratio=target,
             owner_contact=variable(members, "FLOPWATCH_OWNER"),
@@ -260,6 +267,12 @@ class JobsSource:
             except KeyError:
                 self._users[uid] = None
         return self._users[uid]
+
+
+def gpu_ranks(job: Tracked) -> tuple[int | None, ...]:
+    """The rank on each GPU, in the order of the GPUs' names; empty where none is known."""
+    ranks = tuple(job.ranks.get(gpu) for gpu in sorted(job.gpus))
+    return ranks if any(rank is not None for rank in ranks) else ()
 
 
 def as_job_process(process: Process, *, is_top: bool) -> JobProcess:

@@ -83,6 +83,25 @@ def global_batch_size(facts: Facts) -> int | None:
     return legacy * replicas if legacy else None
 
 
+def micro_batches(facts: Facts, family: str | None) -> int | None:
+    """Micro batches of an optimizer step that follow one another through a rank's pipeline.
+
+    torchtitan's local batch is cut anew for the pipeline, so only what it says of that counts.
+    """
+    stated, cut = integer(facts, "pipeline_microbatches"), integer(facts, "pipeline_microbatch_size")
+    micro = integer(facts, "micro_batch_size")
+    if stated is not None or cut is not None or family == "torchtitan":
+        return stated or (micro // cut if micro and cut and micro % cut == 0 else None)
+    accumulation = integer(facts, "gradient_accumulation_steps")
+    if accumulation is not None:
+        return accumulation
+    batch, world = global_batch_size(facts), world_size(facts)
+    if not (batch and world and micro):
+        return None
+    whole, rest = divmod(batch, micro * max(world // model_parallel_size(facts), 1))
+    return whole if whole and not rest else None
+
+
 def tokens_per_step(facts: Facts) -> int | None:
     """Positions of one optimizer step over all ranks."""
     stated = integer(facts, "tokens_per_step")
@@ -261,10 +280,12 @@ def run_facts(
         global_batch_size=global_batch_size(facts),
         sequence_length=integer(facts, "seq_length"),
         tokens_per_step=tokens_per_step(facts),
+        micro_batches=micro_batches(facts, family),
         dtype=dtype,
         dtype_basis="log" if dtype else None,
         tensor_parallel=integer(facts, "tensor_parallel"),
         pipeline_parallel=integer(facts, "pipeline_parallel"),
+        pipeline_chunks=integer(facts, "pipeline_chunks"),
         context_parallel=integer(facts, "context_parallel"),
         expert_parallel=integer(facts, "expert_parallel"),
         data_parallel=integer(facts, "data_parallel"),

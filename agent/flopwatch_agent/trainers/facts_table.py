@@ -2,7 +2,8 @@
 
 Facts have these names: ``world_size``, ``data_parallel``, ``tensor_parallel``, ``pipeline_parallel``,
 ``context_parallel``, ``expert_parallel``, ``micro_batch_size``, ``global_batch_size``,
-``gradient_accumulation_steps``, ``seq_length``, ``tokens_per_step``, ``total_steps``, ``log_interval``,
+``gradient_accumulation_steps``, ``pipeline_chunks``, ``pipeline_microbatches``,
+``seq_length``, ``tokens_per_step``, ``total_steps``, ``log_interval``,
 ``num_params``, ``flops_per_token``, ``peak_flops``, ``device_name``, ``precision`` and, for the model, the names of
 ``flopwatch.flops.ModelShape.from_dict``.
 """
@@ -61,6 +62,9 @@ CONFIG_KEYS = {
     "tensor_model_parallel_size": "tensor_parallel", "model_parallel_size": "tensor_parallel",
     "tensor_parallel_degree": "tensor_parallel", "pipeline_model_parallel_size": "pipeline_parallel",
     "pipe_parallel_size": "pipeline_parallel", "pipeline_parallel_degree": "pipeline_parallel",
+    "virtual_pipeline_model_parallel_size": "pipeline_chunks",
+    "pipeline_parallel_microbatches": "pipeline_microbatches",
+    "pipeline_parallel_microbatch_size": "pipeline_microbatch_size",
     "context_parallel_size": "context_parallel", "context_parallel_degree": "context_parallel",
     "expert_model_parallel_size": "expert_parallel", "num_gpus_per_node": "gpus_per_node", "num_nodes": "nodes",
     "devices": "gpus_per_node", "n_gpus_per_node": "gpus_per_node", "nnodes": "nodes", "n_gpus": "world_size",

@@ -21,6 +21,7 @@ _RUN_KEYS = {
     "dtype": "dtype", "tensor_parallel": "tensor_parallel", "pipeline_parallel": "pipeline_parallel",
     "context_parallel": "context_parallel", "expert_parallel": "expert_parallel",
     "data_parallel": "data_parallel", "activation_recompute": "recompute_granularity",
+    "micro_batches": "pipeline_microbatches", "pipeline_chunks": "pipeline_chunks",
 }  # fmt: skip
 _STEP_NUMBERS = (("step", "step"), ("skipped_steps", "skipped"))
 _STEP_SUMS = (("seconds", "seconds"), ("tokens", "tokens"), ("data_wait_seconds", "data_seconds"))

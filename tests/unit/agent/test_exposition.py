@@ -6,7 +6,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
 from flopwatch import metrics
-from flopwatch.wire import GpuDevice, GpuSample, JobSighting, NodeSample, PortSample, StepRecord
+from flopwatch.wire import GpuDevice, GpuSample, JobSample, JobSighting, NodeSample, PortSample, StepRecord
 from flopwatch_agent.sinks.exposition import MAX_SERIES, SnapshotCollector
 from flopwatch_agent.source import Inventory, Snapshot, SourceHealth
 
@@ -26,7 +26,11 @@ SNAPSHOT = Snapshot(
         GpuSample(time_seconds=969.0, gpu="GPU-b", kernel_active_ratio=0.9),
     ),
     port_samples=(PortSample(time_seconds=998.0, port="mlx5_0/1", transmit_bytes=4, link_rate_bits_per_second=8e9),),
-    node_sample=NodeSample(time_seconds=998.0, cpu_busy_ratio=0.25),
+    node_sample=NodeSample(time_seconds=998.0, cpu_busy_ratio=0.25, io_pressure_ratio=0.5),
+    job_samples=(
+        JobSample(time_seconds=998.0, job="slurm:7", main_thread_ratio=0.75, io_pressure_ratio=0.1, disk_read_bytes=6),
+        JobSample(time_seconds=998.0, job="gone", main_thread_ratio=0.5),
+    ),
     jobs=(JobSighting(ref="slurm:7", scheduler="slurm", scheduler_job_id="7", user="ann", gpus=("GPU-a",)),),
     last_steps=(
         StepRecord(
@@ -48,10 +52,14 @@ flopwatch_gpu_up{gpu_uuid="GPU-b"} 0.0
 flopwatch_gpus_expected 2.0
 flopwatch_gpus_seen 1.0
 flopwatch_job_gpu_info{account="",gpu_uuid="GPU-a",job_id="7",scheduler="slurm",user="ann"} 1.0
+flopwatch_job_disk_io_bytes_total{direction="read",job_id="7"} 6.0
+flopwatch_job_main_thread_ratio{job_id="7"} 0.75
+flopwatch_job_pressure_ratio{job_id="7",resource="io"} 0.1
 flopwatch_job_step_age_seconds{job_id="7"} 10.0
 flopwatch_job_step_seconds{job_id="7"} 0.5
 flopwatch_job_step{job_id="7"} 40.0
 flopwatch_node_cpu_busy_ratio 0.25
+flopwatch_node_io_pressure_ratio 0.5
 flopwatch_nvml_up 1.0
 flopwatch_series_dropped_total 0.0
 flopwatch_source_age_seconds{source="host"} 2.0
