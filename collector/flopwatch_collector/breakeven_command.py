@@ -35,6 +35,8 @@ def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     costs = costs_of(options.costs)
     cases = cases_of(costs)
+    if options.costs is None and costs.own is None and not costs.group:
+        raise SettingError("--costs", None, "a file with your costs, [costs.own]; the settings file has none")
     if not costs.group:
         require_own(costs.own)
     for case in cases:

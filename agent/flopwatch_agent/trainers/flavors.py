@@ -24,6 +24,14 @@ _DEEPSEEK = {
     "236B": (5120, 60, 128, 12288, 1536, 160, 2, 6, 1, 1536, 102400),
     "671B": (7168, 61, 128, 18432, 2048, 256, 1, 8, 3, 1536, 129280),
 }
+_LLAMA_4 = {
+    # flavor: experts, every how many layers they stand
+    "17bx16e": (16, 1),
+    "17bx128e": (128, 2),
+}
+_LLAMA_4_LAYERS = 48
+_CHUNKED = "_irope"
+"""Ends the names of Llama 4's flavors with attention in chunks, as it was published; the others' is full."""
 _QWEN3_HEAD_DIM = 128
 _QWEN3_VOCAB = 151936
 _QWEN3_EXPERTS, _QWEN3_CHOSEN = 128, 8
@@ -35,6 +43,8 @@ def flavor_config(family: str | None, flavor: str | None) -> Mapping[str, Any] |
         return None
     if family == "qwen3":
         return _qwen3(flavor) or _qwen3_moe(flavor)
+    if family == "llama4":
+        return _llama_4(flavor)
     return _deepseek(flavor) if family == "deepseek_v3" else None
 
 
@@ -75,4 +85,21 @@ def _deepseek(flavor: str) -> Mapping[str, Any] | None:
         "num_experts_per_tok": chosen, "first_k_dense_replace": dense, "moe_layer_freq": 1,
         "q_lora_rank": queries or None, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
         "v_head_dim": 128, "vocab_size": vocab, "tie_word_embeddings": False,
+    }  # fmt: skip
+
+
+def _llama_4(flavor: str) -> Mapping[str, Any] | None:
+    """Scout and Maverick, text only."""
+    sizes = _LLAMA_4.get(flavor.removesuffix(_CHUNKED))
+    if sizes is None:
+        return None
+    experts, step = sizes
+    masks: dict[str, Any] = {"attention_chunk_size": 8192}
+    if not flavor.endswith(_CHUNKED):
+        masks = {"layer_types": ["full_attention"] * _LLAMA_4_LAYERS}
+    return {
+        "model_type": "llama4_text", "hidden_size": 5120, "num_hidden_layers": _LLAMA_4_LAYERS,
+        "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 8192,
+        "intermediate_size_mlp": 16384, "num_local_experts": experts, "num_experts_per_tok": 1,
+        "interleave_moe_layer_step": step, "vocab_size": 202048, "tie_word_embeddings": False, **masks,
     }  # fmt: skip

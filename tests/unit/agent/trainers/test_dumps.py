@@ -121,6 +121,8 @@ PUBLISHED = {
     ("qwen3", "0.6B"): 0.596, ("qwen3", "1.7B"): 1.72, ("qwen3", "4B"): 4.02, ("qwen3", "8B"): 8.19,
     ("qwen3", "14B"): 14.77, ("qwen3", "32B"): 32.76, ("qwen3", "30B-A3B"): 30.53, ("qwen3", "235B-A22B"): 235.09,
     ("deepseek_v3", "16B"): 15.71, ("deepseek_v3", "236B"): 235.74, ("deepseek_v3", "671B"): 671.03,
+    # without the vision tower of 0.87
+    ("llama4", "17bx16e"): 107.77, ("llama4", "17bx128e"): 400.71, ("llama4", "17bx16e_irope"): 107.77,
 }  # fmt: skip
 
 
@@ -134,6 +136,20 @@ def test_a_flavor_of_torchtitan_has_the_published_number_of_parameters(family: s
 
     assert shape is not None
     assert parameters(shape) / 1e9 == pytest.approx(PUBLISHED[family, flavor], rel=0.005)
+
+
+@pytest.mark.parametrize(("flavor", "chunked_layers"), [("17bx16e", 0), ("17bx128e_irope", 36)])
+def test_llama_4s_attention_is_in_chunks_where_the_flavors_name_says_so(
+    flavor: str, chunked_layers: int
+) -> None:
+    log = f"Building llama4 {flavor} with ModelArgs()\nModel llama4 {flavor} size: 1,000 total parameters\n{TITAN}"
+    config = f'INFO - Running with args: {{\n  "model": {{\n    "name": "llama4",\n    "flavor": "{flavor}"\n  }}\n}}\n'
+    shape = parse_whole((config + log).encode()).runs[-1].shape
+
+    assert shape is not None
+    blocks = shape["blocks"]
+    assert sum(block["count"] for block in blocks) == 48
+    assert sum(b["count"] for b in blocks if b["mixer"]["mask"].get("chunk") == 8192) == chunked_layers
 
 
 def parameters(shape: dict[str, Any]) -> int:
