@@ -66,7 +66,35 @@ JOB_TOKENS = gauge("flopwatch_job_tokens_per_second", "Tokens trained per second
 JOB_LAST_STEP = gauge("flopwatch_job_last_step", "Newest optimizer step.", JOB)
 JOB_LAST_STEP_TIME = gauge("flopwatch_job_last_step_timestamp_seconds", "When the newest step ended.", JOB)
 JOB_WASTE = gauge("flopwatch_job_waste_gpu_seconds", "GPU time the job wasted in the last 24 hours.", JOB)
-
+JOB_NORM = gauge("flopwatch_job_norm_mfu_ratio", "Median MFU of other runs of its size, GPU and format.", JOB)
+JOB_LAUNCHES = gauge("flopwatch_job_recent_launches", "Launches within the last half hour.", JOB)
+JOB_STUCK_LAUNCHES = gauge(
+    "flopwatch_job_launches_without_checkpoint",
+    "Newest launches that went on from one and the same step.",
+    JOB,
+)
+JOB_SAVE = gauge("flopwatch_job_checkpoint_seconds", "The shortest of its newest three blocking saves.", JOB)
+JOB_USUAL_SAVE = gauge(
+    "flopwatch_job_checkpoint_usual_seconds", "Median of its blocking saves before those.", JOB
+)
+JOB_SAVE_SHARE = gauge("flopwatch_job_checkpoint_ratio", "Share of its time in blocking saves.", JOB)
+JOB_SPIKES = gauge(
+    "flopwatch_job_step_spike_ratio", "Share of its newest 200 steps that take far longer than usual.", JOB
+)
+JOB_USED = gauge("flopwatch_job_used_gpu_seconds", "GPU time it has held since it began.", JOB)
+JOB_IDLE = gauge("flopwatch_job_idle_gpu_seconds", "GPU time of it that was held without work.", JOB)
+JOB_DECLARED = gauge("flopwatch_job_declared_gpu_seconds", "GPU time that was declared for it.", JOB)
+BUDGET_USED = gauge("flopwatch_budget_used_ratio", "Share of a budget used in its period.", ("budget",))
+BUDGET_FORECAST = gauge(
+    "flopwatch_budget_forecast_ratio",
+    "Share of a budget that will be used by the end of its period.",
+    ("budget",),
+)
+BUDGET_STATE = gauge(
+    "flopwatch_budget_state",
+    "1 for where the budget stands: ok, warning, critical, unknown.",
+    ("budget", "state"),
+)
 ALERT = gauge(
     "flopwatch_alert_active", "Alerts that are pending, firing or clearing, or whose data are missing.",
     ("alertname", "alertstate", "severity", "cluster", "job_id", "node"),
@@ -80,7 +108,9 @@ NOW: tuple[Metric, ...] = (
     NODES, GPUS, GPUS_REPORTING, BILLABLE, BILLABLE_UPPER, ALLOCATED, UNKNOWN, MEAN_30_DAYS, BREAKEVEN, VERDICT,
     FLEET_MFU, FLEET_MFU_COVERAGE, FLEET_MFU_TARGET, LEDGER, WASTE, WASTE_MONEY, JOB_INFO, JOB_STATE, JOB_GPUS,
     JOB_GPUS_OBSERVED, JOB_NODES, JOB_MFU, JOB_HARDWARE, JOB_WALL_MFU, JOB_TARGET, JOB_KERNEL, JOB_TENSOR,
-    JOB_TOKENS, JOB_LAST_STEP, JOB_LAST_STEP_TIME, JOB_WASTE, ALERT, READ,
+    JOB_TOKENS, JOB_LAST_STEP, JOB_LAST_STEP_TIME, JOB_WASTE, JOB_NORM, JOB_LAUNCHES, JOB_STUCK_LAUNCHES, JOB_SAVE,
+    JOB_USUAL_SAVE, JOB_SAVE_SHARE, JOB_SPIKES, JOB_USED, JOB_IDLE, JOB_DECLARED, BUDGET_USED, BUDGET_FORECAST,
+    BUDGET_STATE, ALERT, READ,
 )  # fmt: skip
 """What is true now."""
 

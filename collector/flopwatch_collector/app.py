@@ -256,11 +256,12 @@ def _bridge(running: Running, kept: _Kept, parts: ExitStack, *, simulated: bool)
         clock=kept.clock,
         simulated=simulated,
         on_duty=kept.duty.has,
+        watched=running.reports.newest_facts,
     )
     running.bridges = bridges(running.settings.remote_write, sources)
     for bridge in running.bridges:
         parts.callback(bridge.stop)
-    running.metrics.registry.register(FleetReadout(running.exported))
+    running.metrics.registry.register(FleetReadout(running.exported, running.reports.newest_facts))
     running.metrics.registry.register(
         RemoteWriteReadout(
             lambda: [(bridge.sender.name, bridge.sender.stats()) for bridge in running.bridges]

@@ -74,6 +74,8 @@ class GpuHealth:
 
     gpu: str
     """Its UUID."""
+    index: int | None = None
+    """Its place among the GPUs of its node, as people know it."""
     state: str = "ok"
     """As on the wire: ``ok``, ``lost``, ``reset_required``, ``unreadable``."""
     reason: str | None = None

@@ -50,7 +50,7 @@ def inhibited(records: Iterable[AlertRecord], nodes_of_job: Mapping[str, frozens
         down={node_of(record) for record in firing if record.rule == "NodeDown"},
         silent={node_of(record) for record in firing if record.rule == "NoData"},
         hung={_job(record) for record in firing if record.rule == "JobHang"},
-        throttled={place for record in firing if record.rule in THROTTLES for place in _places(record)},
+        throttled={place for record in firing if record.rule in THROTTLES for place in _throttled_at(record)},
     )
     found = {record.fingerprint: _reason(record, reasons, nodes_of_job) for record in active}
     return {key: reason for key, reason in found.items() if reason is not None}
@@ -89,7 +89,7 @@ def explaining(records: Mapping[str, AlertRecord], inhibited_by: Mapping[str, st
 def _explaining(record: AlertRecord, slow: Iterable[AlertRecord]) -> AlertRecord:
     if record.rule not in THROTTLES or record.state not in FIRING:
         return record
-    own = set(_places(record)) | {("node", record.labels.get("cluster", ""), record.labels.get("node", ""))}
+    own = set(_throttled_at(record))
     told = "; ".join(sorted(one.summary for one in slow if own & set(_places(one))))
     if told == record.context.get("explains", ""):
         return record
@@ -107,8 +107,22 @@ def _job(record: AlertRecord) -> tuple[str, str]:
 
 
 def _places(record: AlertRecord) -> list[tuple[str, ...]]:
-    """The GPU, where the alert names one, else the node."""
-    known = {**{key: str(value) for key, value in record.values.items() if value}, **record.labels}
+    """Where a slow part is: the GPU by its index or UUID where the alert names one, else the node."""
+    known = _words(record)
+    home = (record.labels.get("cluster", ""), known.get("node", ""))
     if known.get("gpu"):
-        return [("gpu", known["gpu"])]
-    return [("node", record.labels.get("cluster", ""), known["node"])] if known.get("node") else []
+        return [("gpu", *home, known["gpu"])]
+    return [("node", *home)] if known.get("node") else []
+
+
+def _throttled_at(record: AlertRecord) -> list[tuple[str, ...]]:
+    """All that a throttled GPU explains: itself, by index and by UUID, and its node."""
+    known = _words(record)
+    home = (record.labels.get("cluster", ""), known.get("node", ""))
+    names = [known[key] for key in ("gpu", "index") if known.get(key)]
+    return [*(("gpu", *home, name) for name in names), ("node", *home)]
+
+
+def _words(record: AlertRecord) -> dict[str, str]:
+    given = {key: str(value) for key, value in record.values.items() if value is not None}
+    return {**given, **record.labels}

@@ -87,7 +87,12 @@ def _throttle(facts: Facts, settings: AlertSettings, rule: str, bits: int) -> It
                 time_seconds=node.last_seen_seconds,
                 for_seconds=own.for_seconds,
                 keep_seconds=own.keep_seconds,
-                values={"node": node.node, "gpu": gpu.gpu, "reasons": gpu.clock_event_reasons},
+                values={
+                    "node": node.node,
+                    "gpu": gpu.gpu,
+                    "index": gpu.index,
+                    "reasons": gpu.clock_event_reasons,
+                },
                 summary=f"{node.node}: clocks of GPU {gpu.gpu} are throttled",
                 gap_seconds=max(evaluation_gap(settings), 3.0 * node.interval_seconds),
             )

@@ -14,11 +14,13 @@ from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.compute.buckets import WINDOW_SECONDS
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.config import RemoteWriteSettings
+from flopwatch_collector.facts import Facts
 from flopwatch_collector.model import Fleet
 from flopwatch_collector.prometheus.endpoint import Endpoint, Identity, line_of
 from flopwatch_collector.prometheus.fleet_readings import readings
 from flopwatch_collector.prometheus.remote_write import Request, Sender
 from flopwatch_collector.prometheus.samples import Sample, SeriesBook, labels_of
+from flopwatch_collector.prometheus.watched_readings import watched_readings
 from flopwatch_collector.prometheus.windows import ends_between, window_readings
 from flopwatch_collector.prometheus.write_request import encode
 from flopwatch_collector.store.port import Control
@@ -49,6 +51,8 @@ class BridgeSources:
     simulated: bool = False
     on_duty: Callable[[], bool] = lambda: True
     """Whether it is this one of several collectors that writes."""
+    watched: Callable[[], Facts | None] = lambda: None
+    """What the rules were last evaluated on."""
 
 
 @dataclass(kw_only=True)
@@ -99,7 +103,8 @@ class Bridge:
         if not self._was_on_duty:
             self._begin_anew()
         now = self.sources.clock()
-        self._queue(self._book.at(readings(self.sources.query), now), lambda: None)
+        found = (*readings(self.sources.query), *watched_readings(self.sources.watched()))
+        self._queue(self._book.at(found, now), lambda: None)
         edge = self.sources.accounting.provisional_from_seconds
         if edge is None:
             return

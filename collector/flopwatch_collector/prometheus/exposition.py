@@ -9,8 +9,10 @@ from prometheus_client.metrics_core import Metric as Family
 from flopwatch import fleet_metrics as table
 from flopwatch.metrics import Metric
 from flopwatch.query import Query
+from flopwatch_collector.facts import Facts
 from flopwatch_collector.prometheus.fleet_readings import readings
 from flopwatch_collector.prometheus.remote_write import SenderStats
+from flopwatch_collector.prometheus.watched_readings import watched_readings
 from flopwatch_collector.store.port import TooSlow, Unavailable
 
 log = logging.getLogger(__name__)
@@ -19,8 +21,9 @@ log = logging.getLogger(__name__)
 class FleetReadout:
     """Fleet, jobs and alerts as they are when scraped; answers come from the pages' memo."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, watched: Callable[[], Facts | None] = lambda: None) -> None:
         self._query = query
+        self._watched = watched
 
     def describe(self) -> Iterable[Family]:
         """No metric is asked for at registration."""
@@ -29,7 +32,7 @@ class FleetReadout:
     def collect(self) -> Iterator[Family]:
         """Every family that has a series now; while the store cannot be asked, only that this is so."""
         try:
-            found = list(readings(self._query))
+            found = [*readings(self._query), *watched_readings(self._watched())]
         except (Unavailable, TooSlow) as error:
             log.warning("fleet, jobs and alerts could not be read for a scrape: %s", error)
             found = []

@@ -30,6 +30,7 @@ MEDIA = {
     "parquet": "application/vnd.apache.parquet",
     "focus": "text/csv; charset=utf-8",
 }
+FACTS_SECONDS = 300.0
 ENDINGS = {"html": "html", "csv": "csv", "json": "json", "parquet": "parquet", "focus": "focus.csv"}
 
 
@@ -53,6 +54,7 @@ class Reports:
         self.budgets = BudgetBook(maker=self.maker)
         self.clock = clock
         self._facts = query.facts
+        self._newest: Facts | None = None
 
     def report(self, asked: Question) -> Report:
         """The report as a value."""
@@ -90,7 +92,13 @@ class Reports:
 
     def facts(self, now: float) -> Facts:
         """What the alert rules look at, with budgets."""
-        return replace(self._facts(now), budgets=self.budgets.health(now))
+        self._newest = replace(self._facts(now), budgets=self.budgets.health(now))
+        return self._newest
+
+    def newest_facts(self) -> Facts | None:
+        """What the rules were last evaluated on; None where that is long ago, or never was."""
+        newest = self._newest
+        return newest if newest is not None and self.clock() - newest.now <= FACTS_SECONDS else None
 
     def _name(self, asked: Question, format_: Format) -> str:
         day = tables.utc(asked.start_seconds)[:10]

@@ -46,7 +46,7 @@ def incidents_of(history: Iterable[AlertRow]) -> Iterator[Incident]:
         if row.rule in AT_FAULT and node and row.fired_seconds is not None:
             yield Incident(
                 node=str(node),
-                job_id=row.labels.get("job_id") or row.fingerprint,
+                job_id=row.labels.get("job_id"),
                 time_seconds=row.fired_seconds,
                 kind=row.rule,
             )
@@ -72,7 +72,7 @@ def healths(
         row = place.get(number)
         fatal = xids.get(number, ())
         found = GpuHealth(
-            gpu=gpu.uuid, state=gpu.state, reason=gpu.reason, fatal_xids=fatal,
+            gpu=gpu.uuid, index=gpu.index, state=gpu.state, reason=gpu.reason, fatal_xids=fatal,
             **_measured(state.latest, row, number, seen, now),
         )  # fmt: skip
         if _notable(found) or gpu.uuid in told:

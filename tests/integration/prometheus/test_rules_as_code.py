@@ -11,10 +11,16 @@ import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import Agent
 from tests.integration.agent.kernel_files import build
+from tests.integration.collector.static_query import StaticQuery
 from tests.integration.prometheus.servers import eventually, program
 from tests.integration.views.site import Site, gpu_name, job_ref
+from tests.unit.collector.alerting.facts_of_runs import NOW, job
 
 from flopwatch import fleet_metrics
+from flopwatch_collector.config_alerts import ALERT_RULES
+from flopwatch_collector.facts import Facts
+from flopwatch_collector.prometheus.exposition import FleetReadout
+from flopwatch_collector.watched import BudgetHealth, Spending, StepHistory, WatchedRun
 from flopwatch_deploy import grafana
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -31,7 +37,8 @@ for number in range(2400):
 EXPECTED_ALERTS = {
     "MfuLow", "MfuDrop", "HighUtilLowMfu", "IdleHeld", "JobHang", "HangSuspect", "Straggler", "ThermalThrottle",
     "GpuLost", "GpuUncorrectedErrors", "GpuRecoveryNeeded", "LinkDown", "NodeDown", "NoData", "AgentUnhealthy",
-    "CollectorUnhealthy", "DeadMan", "BelowBreakeven",
+    "CollectorUnhealthy", "DeadMan", "BelowBreakeven", "MfuBelowNorm", "StepSpikes", "RestartStorm", "NoProgress",
+    "CkptSlow", "BudgetBurn", "LemonNode", "LinkDegraded",
 }  # fmt: skip
 
 
@@ -77,6 +84,13 @@ def test_every_alert_has_a_severity_words_and_a_unit_test() -> None:
         assert severity[1] in SEVERITIES
         assert "summary: " in rule["text"]
         assert "description: " in rule["text"]
+
+
+def test_every_rule_of_the_collector_is_there_or_it_is_said_why_not() -> None:
+    readme = (DEPLOY / "prometheus" / "README.md").read_text()
+    reasons = set(re.findall(r"^\| `(\w+)` \| \S", readme, re.MULTILINE))
+
+    assert set(ALERT_RULES) - EXPECTED_ALERTS == reasons
 
 
 def test_recorded_names_say_level_metric_and_operation() -> None:
@@ -138,7 +152,7 @@ def test_what_rules_and_dashboards_use_is_in_a_live_scrape(
     used |= metrics_of(json.dumps([grafana.document(board) for board in grafana.BOARDS]).replace('\\"', "'"))
     recorded = {rule["name"] for rule in rules() if rule["kind"] == "record"}
 
-    scraped = _agent(tmp_path, fake_nvml, new_agent, processes) | _collector(tmp_path)
+    scraped = _agent(tmp_path, fake_nvml, new_agent, processes) | _collector(tmp_path) | _evaluated()
     windows = {metric.name for metric in fleet_metrics.WINDOW}
 
     assert used - scraped - recorded <= windows, "only closed windows are not scraped but written"
@@ -189,3 +203,19 @@ def _collector(folder: Path) -> set[str]:
     finally:
         site.close()
     return {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}
+
+
+def _evaluated() -> set[str]:
+    """What a collector exports of a run and a budget of which everything is known."""
+    run = WatchedRun(
+        steps=StepHistory(config="c", seconds=(10.0,) * 250),
+        norm_ratio=0.4,
+        launches=(NOW - 60.0,),
+        launches_without_progress=1,
+        saves_seconds=(40.0, 41.0, 42.0, 43.0),
+        checkpoint_share=0.02,
+        spending=Spending(used_gpu_hours=10.0, declared_gpu_hours=20.0),
+    )
+    budgets = (BudgetHealth(name="nlp", state="warning", used_ratio=0.8, forecast_ratio=1.1),)
+    facts = Facts(now=NOW, jobs=(job(run),), nodes=(), verdict=None, cluster="a", budgets=budgets)
+    return {family.name for family in FleetReadout(StaticQuery(), lambda: facts).collect()}

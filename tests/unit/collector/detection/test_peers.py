@@ -141,3 +141,15 @@ def test_a_node_that_keeps_appearing_is_a_lemon() -> None:
 )
 def test_what_chance_explains_is_no_lemon(seen: list[Incident]) -> None:
     assert lemons(seen, nodes=100, now=1e9) == ()
+
+
+def test_gpus_of_a_node_that_throttle_together_are_one_incident_and_no_lemon() -> None:
+    eight = [Incident(node="n1", job_id=None, time_seconds=1e9 - 600.0, kind="HwThrottle") for _ in range(8)]
+    later = [
+        Incident(node="n1", job_id=job, time_seconds=1e9 - 90_000.0 * day, kind="Straggler")
+        for day, job in ((1, "a"), (2, "b"))
+    ]
+
+    assert lemons(eight, nodes=100, now=1e9) == ()
+    (found,) = lemons([*eight, *later], nodes=100, now=1e9)
+    assert (found.node, found.incidents, found.jobs) == ("n1", 3, 3)
