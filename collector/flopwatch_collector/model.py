@@ -29,8 +29,16 @@ GPU_METRICS = (
 GPU_COLUMNS = ("ts", "gpu", "node", "job", "interval_seconds", *GPU_METRICS)
 NODE_COLUMNS = (
     "ts", "node", "cpu_busy_ratio", "io_wait_ratio", "memory_available_bytes", "memory_total_bytes",
-    "memory_pressure_ratio", "disk_read_bytes", "disk_write_bytes",
+    "memory_pressure_ratio", "disk_read_bytes", "disk_write_bytes", "cpu_pressure_ratio", "io_pressure_ratio",
+    "major_faults", "cache_refaults",
 )  # fmt: skip
+HOST_COLUMNS = (
+    "ts", "node", "job", "interval_seconds", "training_processes", "main_thread_ratio", "training_cpu_cores",
+    "loader_processes", "loader_cpu_cores", "loader_busiest_ratio", "io_wait_ratio", "cpu_pressure_ratio",
+    "memory_pressure_ratio", "io_pressure_ratio", "memory_used_bytes", "memory_limit_bytes", "disk_read_bytes",
+    "disk_write_bytes", "major_faults", "cache_refaults",
+)  # fmt: skip
+"""What a job's processes and cgroup did on a node."""
 PORT_COLUMNS = (
     "ts", "node", "port", "role", "transmit_bytes", "receive_bytes", "errors", "waits", "link_up",
     "link_rate_bits_per_second",
@@ -202,6 +210,7 @@ class RawRows:
     step: Columns = field(default_factory=dict)
     phase: Columns = field(default_factory=dict)
     event: Columns = field(default_factory=dict)
+    host: Columns = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,6 +54,10 @@ CREATE TABLE IF NOT EXISTS `flopwatch`.`node_shard` ON CLUSTER `flopwatch` (
   `memory_pressure_ratio` Nullable(Float64) CODEC(ZSTD(1)),
   `disk_read_bytes` Nullable(Int64) CODEC(ZSTD(1)),
   `disk_write_bytes` Nullable(Int64) CODEC(ZSTD(1)),
+  `cpu_pressure_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `io_pressure_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `major_faults` Nullable(Int64) CODEC(ZSTD(1)),
+  `cache_refaults` Nullable(Int64) CODEC(ZSTD(1)),
   `flush` UInt64 CODEC(Delta, ZSTD(1)),
   INDEX by_flush flush TYPE minmax GRANULARITY 4
 ) ENGINE = ReplicatedMergeTree('/clickhouse/flopwatch/{shard}/node', '{replica}')
@@ -62,8 +66,12 @@ ORDER BY (node, ts)
 TTL toDateTime(ts) + toIntervalSecond(1209600)
 SETTINGS replicated_deduplication_window = 1000, ttl_only_drop_parts = 1;
 
-CREATE TABLE IF NOT EXISTS `flopwatch`.`node` ON CLUSTER `flopwatch` (`ts` DateTime64(6, 'UTC'), `node` UInt32, `cpu_busy_ratio` Nullable(Float64), `io_wait_ratio` Nullable(Float64), `memory_available_bytes` Nullable(Int64), `memory_total_bytes` Nullable(Int64), `memory_pressure_ratio` Nullable(Float64), `disk_read_bytes` Nullable(Int64), `disk_write_bytes` Nullable(Int64), `flush` UInt64)
+CREATE TABLE IF NOT EXISTS `flopwatch`.`node` ON CLUSTER `flopwatch` (`ts` DateTime64(6, 'UTC'), `node` UInt32, `cpu_busy_ratio` Nullable(Float64), `io_wait_ratio` Nullable(Float64), `memory_available_bytes` Nullable(Int64), `memory_total_bytes` Nullable(Int64), `memory_pressure_ratio` Nullable(Float64), `disk_read_bytes` Nullable(Int64), `disk_write_bytes` Nullable(Int64), `cpu_pressure_ratio` Nullable(Float64), `io_pressure_ratio` Nullable(Float64), `major_faults` Nullable(Int64), `cache_refaults` Nullable(Int64), `flush` UInt64)
 ENGINE = Distributed(`flopwatch`, `flopwatch`, `node_shard`, intHash64(node));
+
+ALTER TABLE `flopwatch`.`node_shard` ON CLUSTER `flopwatch` ADD COLUMN IF NOT EXISTS `cpu_pressure_ratio` Nullable(Float64), ADD COLUMN IF NOT EXISTS `io_pressure_ratio` Nullable(Float64), ADD COLUMN IF NOT EXISTS `major_faults` Nullable(Int64), ADD COLUMN IF NOT EXISTS `cache_refaults` Nullable(Int64);
+
+ALTER TABLE `flopwatch`.`node` ON CLUSTER `flopwatch` ADD COLUMN IF NOT EXISTS `cpu_pressure_ratio` Nullable(Float64), ADD COLUMN IF NOT EXISTS `io_pressure_ratio` Nullable(Float64), ADD COLUMN IF NOT EXISTS `major_faults` Nullable(Int64), ADD COLUMN IF NOT EXISTS `cache_refaults` Nullable(Int64);
 
 CREATE TABLE IF NOT EXISTS `flopwatch`.`port_shard` ON CLUSTER `flopwatch` (
   `ts` DateTime64(6, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
@@ -157,6 +165,38 @@ SETTINGS replicated_deduplication_window = 1000, ttl_only_drop_parts = 1;
 
 CREATE TABLE IF NOT EXISTS `flopwatch`.`event` ON CLUSTER `flopwatch` (`ts` DateTime64(6, 'UTC'), `kind` Nullable(String), `node` Nullable(UInt32), `gpu` Nullable(UInt32), `code` Nullable(Int64), `value` Nullable(String), `text` Nullable(String), `flush` UInt64)
 ENGINE = Distributed(`flopwatch`, `flopwatch`, `event_shard`, intHash64(flush));
+
+CREATE TABLE IF NOT EXISTS `flopwatch`.`host_shard` ON CLUSTER `flopwatch` (
+  `ts` DateTime64(6, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+  `node` Nullable(UInt32) CODEC(ZSTD(1)),
+  `job` UInt32 CODEC(ZSTD(1)),
+  `interval_seconds` Nullable(Float64) CODEC(ZSTD(1)),
+  `training_processes` Nullable(Int64) CODEC(ZSTD(1)),
+  `main_thread_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `training_cpu_cores` Nullable(Float64) CODEC(ZSTD(1)),
+  `loader_processes` Nullable(Int64) CODEC(ZSTD(1)),
+  `loader_cpu_cores` Nullable(Float64) CODEC(ZSTD(1)),
+  `loader_busiest_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `io_wait_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `cpu_pressure_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `memory_pressure_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `io_pressure_ratio` Nullable(Float64) CODEC(ZSTD(1)),
+  `memory_used_bytes` Nullable(Int64) CODEC(ZSTD(1)),
+  `memory_limit_bytes` Nullable(Int64) CODEC(ZSTD(1)),
+  `disk_read_bytes` Nullable(Int64) CODEC(ZSTD(1)),
+  `disk_write_bytes` Nullable(Int64) CODEC(ZSTD(1)),
+  `major_faults` Nullable(Int64) CODEC(ZSTD(1)),
+  `cache_refaults` Nullable(Int64) CODEC(ZSTD(1)),
+  `flush` UInt64 CODEC(Delta, ZSTD(1)),
+  INDEX by_flush flush TYPE minmax GRANULARITY 4
+) ENGINE = ReplicatedMergeTree('/clickhouse/flopwatch/{shard}/host', '{replica}')
+PARTITION BY toDate(ts)
+ORDER BY (job, ts)
+TTL toDateTime(ts) + toIntervalSecond(1209600)
+SETTINGS replicated_deduplication_window = 1000, ttl_only_drop_parts = 1;
+
+CREATE TABLE IF NOT EXISTS `flopwatch`.`host` ON CLUSTER `flopwatch` (`ts` DateTime64(6, 'UTC'), `node` Nullable(UInt32), `job` UInt32, `interval_seconds` Nullable(Float64), `training_processes` Nullable(Int64), `main_thread_ratio` Nullable(Float64), `training_cpu_cores` Nullable(Float64), `loader_processes` Nullable(Int64), `loader_cpu_cores` Nullable(Float64), `loader_busiest_ratio` Nullable(Float64), `io_wait_ratio` Nullable(Float64), `cpu_pressure_ratio` Nullable(Float64), `memory_pressure_ratio` Nullable(Float64), `io_pressure_ratio` Nullable(Float64), `memory_used_bytes` Nullable(Int64), `memory_limit_bytes` Nullable(Int64), `disk_read_bytes` Nullable(Int64), `disk_write_bytes` Nullable(Int64), `major_faults` Nullable(Int64), `cache_refaults` Nullable(Int64), `flush` UInt64)
+ENGINE = Distributed(`flopwatch`, `flopwatch`, `host_shard`, intHash64(job));
 
 CREATE TABLE IF NOT EXISTS `flopwatch`.`job5m` ON CLUSTER `flopwatch` (
   ts DateTime64(6, 'UTC') CODEC(DoubleDelta, ZSTD(1)),

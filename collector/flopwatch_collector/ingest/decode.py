@@ -137,7 +137,7 @@ def check(batch: Batch) -> None:
 
 def _check_rows(batch: Batch) -> None:
     """The rows of hardware."""
-    for field in ("gpu_samples", "node_samples", "port_samples"):
+    for field in ("gpu_samples", "node_samples", "port_samples", "job_samples"):
         for row in getattr(batch, field):
             _check_time(f"{field}.time_seconds", row.time_seconds)
             for name in row.__slots__:

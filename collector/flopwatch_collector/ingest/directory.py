@@ -345,7 +345,7 @@ def _refs(batch: Batch) -> set[str]:
     """Every handle of a job in the batch."""
     refs = {sample.job for sample in batch.gpu_samples if sample.job is not None}
     named: Iterable[Any]
-    for named in (batch.steps, batch.phases, batch.sessions, batch.leases, batch.findings):
+    for named in (batch.steps, batch.phases, batch.sessions, batch.leases, batch.findings, batch.job_samples):
         refs.update(row.job for row in named)
     if batch.node_facts is not None:
         refs.update(log.job for log in batch.node_facts.logs)

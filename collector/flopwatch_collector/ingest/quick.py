@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from flopwatch.wire import Batch
-from flopwatch.wire_hardware import GpuSample, NodeSample, PortSample
+from flopwatch.wire_hardware import GpuSample, JobSample, NodeSample, PortSample
 
 LATEST_TIME_SECONDS = 32_503_680_000.0
 """The year 3000: a number beyond it is no time."""
@@ -53,7 +53,12 @@ def _field(field: "dataclasses.Field[Any]", kind: Any) -> Any:
 
 
 def _batch() -> Any:
-    rows = {"gpu_samples": GpuSample, "port_samples": PortSample, "node_samples": NodeSample}
+    rows = {
+        "gpu_samples": GpuSample,
+        "port_samples": PortSample,
+        "node_samples": NodeSample,
+        "job_samples": JobSample,
+    }
     kinds: dict[str, Any] = {name: _many(_row(wire_class)) for name, wire_class in rows.items()}
     fields = [_field(field, kinds.get(field.name, field.type)) for field in dataclasses.fields(Batch)]
 

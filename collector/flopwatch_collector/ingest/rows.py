@@ -14,6 +14,7 @@ from flopwatch_collector.ingest.queues import events_of
 from flopwatch_collector.ingest.steps import step_columns
 from flopwatch_collector.model import (
     GPU_METRICS,
+    HOST_COLUMNS,
     NO_JOB,
     NODE_COLUMNS,
     PHASE_KINDS,
@@ -24,6 +25,7 @@ from flopwatch_collector.model import (
 
 LONGEST_INTERVAL_SECONDS = 86_400.0
 _NODE_METRICS = NODE_COLUMNS[2:]
+_HOST_METRICS = HOST_COLUMNS[3:]
 _PORT_NUMBERS = PORT_COLUMNS[4:]
 Array = npt.NDArray[Any]
 
@@ -81,7 +83,7 @@ class Group:
 
 def _event_times(name: str, owners: Array, table: Columns) -> tuple[Array, Array]:
     """Times that figures of the past may change from; a phase that still lasts is sent again and again."""
-    if name in ("node", "port"):
+    if name in ("node", "port", "host"):
         return owners[:0], table["ts"][:0]
     if name == "phase":
         over = ~np.isnan(table["end"])
@@ -177,6 +179,18 @@ def _port_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
     }
 
 
+def _host_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
+    """``HOST_COLUMNS`` of the host's part of jobs."""
+    table = _numbers(rows, _HOST_METRICS)
+    jobs = [each.jobs[row.job] for each in stretch.batches for row in each.batch.job_samples]
+    return {
+        "ts": stretch.times(row.time_seconds for row in rows),
+        "node": stretch.nodes(),
+        "job": np.array(jobs, dtype=np.int64),
+        **dict(zip(_HOST_METRICS, table, strict=True)),
+    }
+
+
 def _step_rows(stretch: _Stretch, rows: Sequence[Any]) -> Columns:
     """``STEP_COLUMNS`` of step records."""
     jobs = [each.jobs[row.job] for each in stretch.batches for row in each.steps]
@@ -234,6 +248,7 @@ _TABLES: dict[str, tuple[Callable[[Taken], Sequence[Any]], Callable[[_Stretch, S
     "port": (attrgetter("batch.port_samples"), _port_rows),
     "step": (attrgetter("steps"), _step_rows),
     "phase": (attrgetter("batch.phases"), _phase_rows),
+    "host": (attrgetter("batch.job_samples"), _host_rows),
     "event": (lambda taken: events_of(taken.batch), _event_rows),
 }
 

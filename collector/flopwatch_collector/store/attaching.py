@@ -166,6 +166,7 @@ def _attach(database: Database, number: int, path: Path) -> int:
         duckdb.Error: it or its log is damaged.
     """
     database.attach(hot.alias(number), path)
+    hot.complete(database, hot.alias(number))
     with database.cursor() as cursor:
         (count,) = cursor.execute(batch_count(hot.alias(number))).fetchall()[0]
         return int(count)

@@ -95,6 +95,27 @@ def _definition(table: Table) -> str:
     return ", ".join(f"{quoted(name)} {kind}" for name, kind in table.columns.items())
 
 
+def complete(database: Database, attached: str) -> None:
+    """Give an attached open file the tables and columns that came after it was made.
+
+    Raises:
+        duckdb.Error: it cannot be read or written.
+    """
+    with database.cursor() as cursor:
+        found = cursor.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ?", [attached]
+        ).fetchall()
+        known = {(str(table), str(column)) for table, column in found}
+        tables = {table for table, _ in known}
+        for table in HOT_TABLES:
+            if table.name not in tables:
+                cursor.execute(f"CREATE TABLE {attached}.{table.name} ({_definition(table)})")
+                continue
+            for name, kind in table.columns.items():
+                if (table.name, name) not in known:
+                    cursor.execute(f"ALTER TABLE {attached}.{table.name} ADD COLUMN {quoted(name)} {kind}")
+
+
 def remove(hot: Path) -> None:
     """Delete an open file that is no longer needed: what belongs to its WAL first."""
     for beside in sorted(hot.parent.glob(hot.name + ".wal*")):

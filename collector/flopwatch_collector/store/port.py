@@ -17,9 +17,11 @@ T = TypeVar("T")
 RollupKind = Literal["job5m", "job1h", "ledger5m", "ledger1d"]
 ROLLUP_KINDS: tuple[RollupKind, ...] = ("job5m", "job1h", "ledger5m", "ledger1d")
 
+HostKind = Literal["node", "job"]
+"""Whose host samples: those of whole nodes, or of jobs on them."""
 Capability = Literal[
-    "write", "latest_gpus", "gpu_samples", "job_series", "gpu_series", "node_series", "port_samples", "steps",
-    "phases", "events", "windows",
+    "write", "latest_gpus", "gpu_samples", "job_series", "gpu_series", "node_series", "port_samples", "host_samples",
+    "steps", "phases", "events", "windows",
     "retain", "check", "compact", "backup",
 ]  # fmt: skip
 """What an engine can do; the names are those of the questions (``submit`` and ``put_windows`` are "write")."""
@@ -159,6 +161,10 @@ class Store(Protocol):
 
     def port_samples(self, start: float, end: float, nodes: Iterable[int]) -> Columns:
         """Raw samples of nodes' network ports, ``PORT_COLUMNS``, sorted by (node, port, ts)."""
+        ...
+
+    def host_samples(self, kind: HostKind, start: float, end: float, numbers: Iterable[int]) -> Columns:
+        """Raw host samples: of nodes ``NODE_COLUMNS`` by (node, ts), of jobs ``HOST_COLUMNS`` by (job, ts)."""
         ...
 
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:

@@ -12,8 +12,9 @@ from flopwatch_collector.store.catalogue import Catalogue, parquet
 from flopwatch_collector.store.closing import OPEN_PHASES
 from flopwatch_collector.store.columns import microseconds
 from flopwatch_collector.store.ground import Ground
+from flopwatch_collector.store.port import HostKind
 from flopwatch_collector.store.rollup_query import among
-from flopwatch_collector.store.schema import TABLES, quoted
+from flopwatch_collector.store.schema import HOST_SAMPLES, TABLES, quoted
 
 _MEANS = (
     "kernel_active_ratio", "tensor_active_ratio", "sm_active_ratio", "power_watts", "memory_used_bytes",
@@ -128,6 +129,11 @@ class Questions:
     def port_samples(self, start: float, end: float, nodes: Iterable[int]) -> Columns:
         """Samples of network ports sorted by (node, port, ts)."""
         return self._rows("port", (start, end), tuple(TABLES["port"].columns), _chosen("node", nodes))
+
+    def host_samples(self, kind: HostKind, start: float, end: float, numbers: tuple[int, ...]) -> Columns:
+        """Host samples of nodes or of jobs, sorted by (node or job, ts)."""
+        name = HOST_SAMPLES[kind]
+        return self._rows(name, (start, end), tuple(TABLES[name].columns), _chosen(kind, numbers))
 
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets: bytes by time over each port's gaps without a reset."""

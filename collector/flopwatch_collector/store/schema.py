@@ -14,7 +14,8 @@ _INTEGERS = frozenset({
     "memory_used_bytes", "clock_event_reasons", "pcie_transmit_bytes", "pcie_receive_bytes",
     "nvlink_transmit_bytes", "nvlink_receive_bytes", "ecc_corrected", "ecc_uncorrected", "remapped_rows",
     "recovery_action", "process_count", "memory_available_bytes", "memory_total_bytes", "disk_read_bytes",
-    "disk_write_bytes", "transmit_bytes", "receive_bytes", "errors", "waits", "link_up", "source", "launch", "rank",
+    "disk_write_bytes", "major_faults", "cache_refaults", "training_processes", "loader_processes",
+    "memory_limit_bytes", "transmit_bytes", "receive_bytes", "errors", "waits", "link_up", "source", "launch", "rank",
     "step", "steps_covered", "skipped_steps", "steady", "basis", "kind", "blocking", "committed", "code",
 })  # fmt: skip
 
@@ -59,9 +60,13 @@ TABLES = {
         _table("step", model.STEP_COLUMNS, ("job", "ts")),
         _table("phase", model.PHASE_COLUMNS, ("job", "ts"), end="end"),
         _table("event", model.EVENT_COLUMNS, ("ts",)),
+        _table("host", model.HOST_COLUMNS, ("job", "ts")),
     )
 }
 """What a batch's rows go to, by the fields of ``RawRows``."""
+
+HOST_SAMPLES = {"node": "node", "job": "host"}
+"""The tables of host samples, by the column that says whose they are."""
 
 BATCH = Table(
     name="batch",

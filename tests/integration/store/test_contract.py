@@ -157,6 +157,20 @@ def test_samples_of_ports_come_by_node_port_and_time(bench) -> None:
     assert np.isnan(found["link_up"]).all()
 
 
+def test_host_samples_come_by_node_or_by_job_and_time(bench) -> None:
+    bench.write(node={"ts": [NOON + 10, NOON], "node": [2, 2], "io_pressure_ratio": [0.5, 0.25]})
+    rows = {"ts": [NOON + 10, NOON, NOON], "node": [2, 2, 3], "job": [7, 7, 8]}
+    bench.write(host={**rows, "main_thread_ratio": [0.75, 0.5, 0.1], "disk_read_bytes": [9, 4, 1]})
+    bench.between()
+    nodes = bench.store.host_samples("node", NOON, NOON + 60, [2])
+    jobs = bench.store.host_samples("job", NOON, NOON + 60, [7])
+    assert (nodes["ts"].tolist(), nodes["io_pressure_ratio"].tolist()) == ([NOON, NOON + 10], [0.25, 0.5])
+    assert (jobs["node"].tolist(), jobs["main_thread_ratio"].tolist()) == ([2, 2], [0.5, 0.75])
+    assert jobs["disk_read_bytes"].tolist() == [4, 9]
+    assert np.isnan(jobs["io_wait_ratio"]).all()
+    assert not bench.store.host_samples("job", NOON, NOON + 10, [9])["ts"].size
+
+
 def ports(node, rows):
     columns = ("ts", "port", "role", "transmit_bytes", "receive_bytes")
     table = {name: [row[at] for row in rows] for at, name in enumerate(columns)}

@@ -56,6 +56,24 @@ def test_raw_rows_of_an_earlier_folder_answer_as_they_were_sent(earlier, clock, 
     assert store.first_sample_seconds() == NOON - 43_200.0
 
 
+def test_rows_of_later_columns_and_tables_go_into_an_earlier_folder(earlier, clock, opened) -> None:
+    clock.now = TIMES[-1] + 60.0
+    store = opened(earlier)
+    rows = RawRows(
+        node={"ts": np.array([clock.now]), "node": np.array([1.0]), "io_pressure_ratio": np.array([0.5])},
+        host={"ts": np.array([clock.now]), "job": np.array([1.0]), "main_thread_ratio": np.array([0.9])},
+    )
+    store.submit(BatchId(node="node1", spool="spool", sequence=BATCHES), rows).result(30)
+    clock.now += 7200.0
+    store.settle()
+    nodes = store.host_samples("node", NOON, NOON + 1e5, [1])
+    jobs = store.host_samples("job", NOON, NOON + 1e5, [1])
+    assert nodes["io_pressure_ratio"][-1:].tolist() == [0.5]
+    assert np.isnan(nodes["io_pressure_ratio"][:-1]).all()
+    assert jobs["main_thread_ratio"].tolist() == [0.9]
+    assert (store.stats().problems, store.check()) == ((), ())
+
+
 def test_rollups_of_an_earlier_folder_are_read_with_what_superseded_them(earlier, opened) -> None:
     store = opened(earlier)
     for kind in ("job5m", "ledger5m"):

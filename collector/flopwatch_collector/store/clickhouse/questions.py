@@ -9,7 +9,8 @@ from flopwatch_collector.store.clickhouse.arrivals import Arrivals
 from flopwatch_collector.store.clickhouse.http import Client, literal
 from flopwatch_collector.store.clickhouse.tables import name
 from flopwatch_collector.store.columns import microseconds
-from flopwatch_collector.store.schema import TABLES, TEXT
+from flopwatch_collector.store.port import HostKind
+from flopwatch_collector.store.schema import HOST_SAMPLES, TABLES, TEXT
 
 _MEANS = (
     "kernel_active_ratio", "tensor_active_ratio", "sm_active_ratio", "power_watts", "memory_used_bytes",
@@ -117,6 +118,11 @@ class Questions:
     def port_samples(self, start: float, end: float, nodes: tuple[int, ...]) -> Columns:
         """Samples of network ports sorted by (node, port, ts)."""
         return self._rows("port", (start, end), tuple(TABLES["port"].columns), chosen("node", nodes))
+
+    def host_samples(self, kind: HostKind, start: float, end: float, numbers: tuple[int, ...]) -> Columns:
+        """Host samples of nodes or of jobs, sorted by (node or job, ts)."""
+        table = HOST_SAMPLES[kind]
+        return self._rows(table, (start, end), tuple(TABLES[table].columns), chosen(kind, numbers))
 
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets: bytes by time over each port's gaps without a reset."""

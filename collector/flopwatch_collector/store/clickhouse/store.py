@@ -28,6 +28,7 @@ from flopwatch_collector.store.port import (
     CAPABILITIES,
     ROLLUP_KINDS,
     Capability,
+    HostKind,
     NotSupported,
     Problem,
     Progress,
@@ -178,6 +179,10 @@ class ClickHouseStore:
     def port_samples(self, start: float, end: float, nodes: Iterable[int]) -> Columns:
         """Raw samples of nodes' network ports, sorted by (node, port, ts)."""
         return self._questions.port_samples(start, end, tuple(nodes))
+
+    def host_samples(self, kind: HostKind, start: float, end: float, numbers: Iterable[int]) -> Columns:
+        """Raw host samples of nodes or of jobs, sorted by (node or job, ts)."""
+        return self._questions.host_samples(kind, start, end, tuple(numbers))
 
     def node_series(self, start: float, end: float, step_seconds: float, nodes: Iterable[int]) -> Columns:
         """Throughput of nodes in buckets that begin at multiples of ``step_seconds``, sorted by (node, ts)."""

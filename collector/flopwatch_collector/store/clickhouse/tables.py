@@ -15,7 +15,17 @@ FLUSH, REVISION = "flush", "revision"
 INSTANT = "DateTime64(6, 'UTC')"
 _TYPES = {TIME: INSTANT, NUMBER: "UInt32", INTEGER: "Int64", REAL: "Float64", TEXT: "String"}
 _CODECS = {INSTANT: "DoubleDelta, ZSTD(1)", "UInt64": "Delta, ZSTD(1)"}
-_SHARD_BY = {"gpu": "node", "node": "node", "port": "node", "step": "job", "phase": "job", "event": "flush"}
+_SHARD_BY = {
+    "gpu": "node",
+    "node": "node",
+    "port": "node",
+    "step": "job",
+    "phase": "job",
+    "event": "flush",
+    "host": "job",
+}
+_ADDED = {"node": ("cpu_pressure_ratio", "io_pressure_ratio", "major_faults", "cache_refaults")}
+"""Columns that tables of earlier versions lack."""
 LONG_KINDS: frozenset[RollupKind] = frozenset({"job1h", "ledger1d"})
 """Kinds that are kept for years."""
 LONGEST_TTL_DAYS = 15_000
@@ -65,6 +75,7 @@ def statements(layout: Layout) -> Iterator[str]:
         yield _raw(layout, table)
         if layout.cluster is not None:
             yield _distributed(layout, layout.cluster, table)
+        yield from _added(layout, table)
     for kind in ROLLUP_KINDS:
         yield _rollup(layout, kind)
     yield _windows(layout)
@@ -84,6 +95,16 @@ def _raw(layout: Layout, table: Table) -> str:
         *ttl(layout),
         f"SETTINGS {_settings(layout)}, ttl_only_drop_parts = 1",
     ))  # fmt: skip
+
+
+def _added(layout: Layout, table: Table) -> Iterator[str]:
+    """What gives tables of earlier versions the columns that came later."""
+    types = raw_types(table)
+    columns = ", ".join(
+        f"ADD COLUMN IF NOT EXISTS {name(column)} {types[column]}" for column in _ADDED.get(table.name, ())
+    )
+    for stored in dict.fromkeys((layout.stored(table.name), table.name)) if columns else ():
+        yield f"ALTER TABLE {_qualified(layout, stored)}{layout.everywhere} {columns}"
 
 
 def ttl(layout: Layout) -> tuple[str, ...]:

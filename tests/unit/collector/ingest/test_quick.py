@@ -19,6 +19,7 @@ FULL = batch(
     gpus=(device("A"),),
     gpu_samples=(sample("A", NOW - 9, power_watts=1.5, memory_used_bytes=2**61, job="slurm:77"), sample("B")),
     node_samples=(wire.NodeSample(time_seconds=NOW, cpu_busy_ratio=0.5, disk_read_bytes=7),),
+    job_samples=(wire.JobSample(time_seconds=NOW, job="slurm:77", main_thread_ratio=0.9, major_faults=3),),
     port_samples=(wire.PortSample(time_seconds=NOW, port="mlx5_0/1", role="rdma", link_up=True, errors=0),),
     jobs=(slurm(gpus=("A",)),),
     steps=(step(1, "slurm:77"),),
@@ -33,7 +34,7 @@ def fields_of(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
 def test_every_field_of_every_row_is_the_wires() -> None:
     read = quick.read(encode(FULL))
 
-    for name in ("gpu_samples", "node_samples", "port_samples"):
+    for name in ("gpu_samples", "node_samples", "port_samples", "job_samples"):
         for mine, theirs in zip(getattr(read, name), getattr(FULL, name), strict=True):
             names = tuple(theirs.__slots__)
             assert fields_of(mine, names) == fields_of(theirs, names)
@@ -41,6 +42,7 @@ def test_every_field_of_every_row_is_the_wires() -> None:
         "gpu_samples",
         "node_samples",
         "port_samples",
+        "job_samples",
     }
     assert {name: getattr(read, name) for name in rest} == {name: getattr(FULL, name) for name in rest}
 
