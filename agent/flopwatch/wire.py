@@ -94,6 +94,8 @@ class RunFacts:
     """Keys of ``flopwatch.flops.ModelShape.from_dict``."""
     parameter_count: int | None = None
     parameter_count_includes_embeddings: bool = True
+    trained_parameter_count: int | None = None
+    """Of these, those that are trained; fewer where the rest is frozen (LoRA)."""
     flops_per_token: float | None = None
     """As the trainer printed it: a cross-check, and a basis of last resort."""
     world_size: int | None = None

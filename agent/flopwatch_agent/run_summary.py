@@ -9,6 +9,7 @@ from flopwatch import accelerators
 from flopwatch.blocks import ShapeError
 from flopwatch.flops import ModelShape, flops_per_token
 from flopwatch.mfu import mfu_ratio
+from flopwatch.partly_trained import is_part, of_numbers, of_shape
 from flopwatch.wire import GpuDevice, GpuSample, JobSighting, RunFacts, StepRecord
 
 T = TypeVar("T")
@@ -127,20 +128,30 @@ def mfu_figure(seen: RunSeen, speed: Speed, facts: Sequence[RunFacts]) -> dict[s
 
 def work(facts: Sequence[RunFacts]) -> tuple[float | None, str | None]:
     """FLOPs of a trained token and their basis, from shape, parameters, or the trainer's own word."""
-    shape = known(facts, lambda one: one.shape)
+    shape, part = known(facts, lambda one: one.shape), known(facts, _trained_part)
     if shape is not None:
         try:
             model = ModelShape.from_dict(shape)
             length = known(facts, lambda one: one.sequence_length) or model.seq_len
+            if length and not model.stacks and model.finetuning is None and part:
+                return of_shape(model, length, "causal", trained=part), "steps+shape"
             if length and not model.stacks:
                 return float(flops_per_token(model, length, "causal")), "steps+shape"
         except ShapeError:
             pass  # the next basis is taken, and named
     parameters = known(facts, lambda one: one.parameter_count)
+    if parameters and part:
+        return of_numbers(parameters, part), "steps+params"
     if parameters:
         return 6.0 * parameters, "steps+params"
     told = known(facts, lambda one: one.flops_per_token)
     return (told, "steps+reported") if told else (None, None)
+
+
+def _trained_part(facts: RunFacts) -> int | None:
+    """Trained parameters by who told that others are not."""
+    trained = facts.trained_parameter_count
+    return trained if is_part(facts.parameter_count, trained) else None
 
 
 def step_tokens(speed: Speed, facts: Sequence[RunFacts]) -> float | None:

@@ -229,13 +229,24 @@ def _latent_attention(facts: Facts) -> dict[str, int] | None:
 def parameter_count(facts: Facts) -> int | None:
     """Parameters of the model as printed."""
     for name, scale in (
-        ("num_params", 1.0), ("billions", 1e9), ("trainable_params", 1.0), ("trainable_millions", 1e6),
+        ("num_params", 1.0), ("billions", 1e9), ("millions", 1e6),
     ):  # fmt: skip
         value = facts.get(name)
         if isinstance(value, int | float) and value > 0:
             return round(value * scale)
+    trained, frozen = trained_parameter_count(facts), integer(facts, "frozen_params")
+    if trained is not None:
+        return trained + (frozen or 0)
     whole = "tensor_parallel" in facts and model_parallel_size(facts) == 1
     return integer(facts, "rank_params") if whole else None
+
+
+def trained_parameter_count(facts: Facts) -> int | None:
+    """Parameters that are trained, as printed."""
+    millions = facts.get("trainable_millions")
+    if isinstance(millions, int | float) and millions > 0:
+        return round(millions * 1e6)
+    return integer(facts, "trainable_params")
 
 
 def precision(facts: Facts) -> str | None:
@@ -275,6 +286,7 @@ def run_facts(
         origin=origin or "log",
         trainer=family,
         parameter_count=parameter_count(facts),
+        trained_parameter_count=trained_parameter_count(facts),
         flops_per_token=float(flops) if isinstance(flops, int | float) else None,
         world_size=world_size(facts),
         global_batch_size=global_batch_size(facts),

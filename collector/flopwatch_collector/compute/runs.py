@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from flopwatch import flops
+from flopwatch import flops, partly_trained
 from flopwatch.blocks import ShapeError
 from flopwatch.documents import Documents
 from flopwatch.query import Basis
@@ -25,6 +25,8 @@ class Run:
     shape: dict[str, Any] | None = None
     shape_origin: str | None = None
     parameter_count: int | None = None
+    trained_parameters: int | None = None
+    """Where fewer than all are trained."""
     reported_flops_per_token: float | None = None
     world_size: int | None = None
     global_batch_size: int | None = None
@@ -76,6 +78,7 @@ def join(facts: Sequence[RunFacts]) -> Run:
         shape=shaped.shape if shaped else None,
         shape_origin=shaped.origin if shaped else None,
         parameter_count=_first(ordered, lambda one: one.parameter_count),
+        trained_parameters=_first(ordered, _trained_part),
         reported_flops_per_token=_first(ordered, lambda one: one.flops_per_token),
         world_size=_first(ordered, lambda one: one.world_size),
         global_batch_size=_first(ordered, lambda one: one.global_batch_size),
@@ -102,6 +105,12 @@ def _step_tokens(ordered: Sequence[RunFacts], declared: Sequence[RunFacts]) -> t
     return _first(ordered, lambda one: one.tokens_per_step), False
 
 
+def _trained_part(facts: RunFacts) -> int | None:
+    """Trained parameters by who told that others are not."""
+    trained = facts.trained_parameter_count
+    return trained if partly_trained.is_part(facts.parameter_count, trained) else None
+
+
 def _first(facts: Sequence[RunFacts], value: Callable[[RunFacts], T | None]) -> T | None:
     return next((known for one in facts if (known := value(one)) is not None), None)
 
@@ -114,9 +123,17 @@ def work_of(run: Run, document_length: float | None = None) -> Work:
     """
     work = Work(reason="no_shape")
     if run.shape is not None:
-        work = _from_shape(json.dumps(run.shape, sort_keys=True), run.sequence_length, document_length)
+        work = _from_shape(
+            json.dumps(run.shape, sort_keys=True),
+            run.sequence_length,
+            document_length,
+            run.trained_parameters,
+        )
         if work.reason is None:
             return work
+    if run.parameter_count and run.trained_parameters:
+        causal = partly_trained.of_numbers(run.parameter_count, run.trained_parameters)
+        return Work(causal=causal, basis="steps+params", convention="4N+2T")
     if run.parameter_count:
         return Work(causal=6.0 * run.parameter_count, basis="steps+params", convention="6N")
     if run.reported_flops_per_token:
@@ -135,7 +152,9 @@ def shape_of(text: str) -> flops.ModelShape:
 
 
 @lru_cache(maxsize=4096)
-def _from_shape(text: str, sequence_length: int | None, document_length: float | None) -> Work:
+def _from_shape(
+    text: str, sequence_length: int | None, document_length: float | None, trained: int | None
+) -> Work:
     """By value, because a shape costs more to count than to look up."""
     try:
         shape = shape_of(text)
@@ -147,8 +166,12 @@ def _from_shape(text: str, sequence_length: int | None, document_length: float |
         if not length:
             return Work(reason="no_sequence_length")
         documents = None if document_length is None else packed(document_length)
-        causal = flops.flops_per_token(shape, length, "causal", documents=documents)
-        palm = flops.flops_per_token(shape, length, "palm")
+        if trained is not None and shape.finetuning is None:
+            causal = partly_trained.of_shape(shape, length, "causal", trained=trained, documents=documents)
+            palm = partly_trained.of_shape(shape, length, "palm", trained=trained)
+        else:
+            causal = flops.flops_per_token(shape, length, "causal", documents=documents)
+            palm = flops.flops_per_token(shape, length, "palm")
     except ShapeError:
         return Work(reason="no_shape")
     return Work(causal=float(causal), palm=float(palm), basis="steps+shape", left_out=left_out)

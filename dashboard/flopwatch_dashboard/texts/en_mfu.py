@@ -3,6 +3,7 @@
 
 MFU_TEXTS: dict[str, str] = {
     "convention.6N": "6N",
+    "convention.4N+2T": "4N + 2 × trained",
     "convention.reported": "as the trainer counts",
     "convention.hardware": "counters, no MFU",
     "reason.no_sequence_length": "sequence length unknown",

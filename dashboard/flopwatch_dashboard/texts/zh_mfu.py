@@ -3,6 +3,7 @@
 
 MFU_TEXTS: dict[str, str] = {
     "convention.6N": "6N",
+    "convention.4N+2T": "4N + 2 × 可训练参数",
     "convention.reported": "按训练框架的算法",
     "convention.hardware": "硬件计数器，非 MFU",
     "reason.no_sequence_length": "序列长度未知",

@@ -152,6 +152,42 @@ def test_llama_4s_attention_is_in_chunks_where_the_flavors_name_says_so(
     assert sum(b["count"] for b in blocks if b["mixer"]["mask"].get("chunk") == 8192) == chunked_layers
 
 
+HF = "{'loss': 1.2, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': 0.1}\n"
+PARTLY = {
+    "PEFT": ("trainable params: 4,194,304 || all params: 6,742,609,920 || trainable%: 0.0622\n" + HF, 6_742_609_920, 4_194_304),
+    "PEFT, then the trainer": (
+        "trainable params: 20,971,520 || all params: 8,051,232,768 || trainable%: 0.2605\n***** Running training *****\n"
+        "  Num examples = 1,000\n  Number of trainable parameters = 20,971,520\n" + HF, 8_051_232_768, 20_971_520,
+    ),
+    "LLaMA-Factory": (
+        "[INFO|2025-03-01 10:00:00] llamafactory.model.loader:143 >> trainable params: 20,971,520 || all params: 8,051,232,768"
+        " || trainable%: 0.2605\n" + HF, 8_051_232_768, 20_971_520,
+    ),
+    "ms-swift": (
+        "[INFO:swift] model_parameter_info: PeftModelForCausalLM: 7630.3898M Params (14.8193M Trainable [0.1942%]), 0.0001M"
+        " Buffers.\n" + HF, 7_630_389_800, 14_819_300,
+    ),
+    "LitGPT": (
+        "Number of trainable parameters: 3,145,728\nNumber of non-trainable parameters: 7,000,000,000\n" + LITGPT,
+        7_003_145_728, 3_145_728,
+    ),
+    "Automodel": (
+        "2026-08-10 15:40:02 | INFO | root | Trainable parameters: 5,000,000\n2026-08-10 15:40:02 | INFO | root | "
+        "Total parameters: 8,030,261,248\n" + HF, 8_030_261_248, 5_000_000,
+    ),
+    "a whole model": ("***** Running training *****\n  Number of trainable parameters = 1,000,000\n" + HF, 1_000_000, 1_000_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTLY)
+def test_trained_parameters_are_told_from_all(name: str) -> None:
+    text, whole, trained = PARTLY[name]
+
+    run = parse_whole(text.encode()).runs[-1]
+
+    assert (run.parameter_count, run.trained_parameter_count) == (whole, trained)
+
+
 def parameters(shape: dict[str, Any]) -> int:
     hidden = shape["hidden"]
     total = hidden * shape["vocab"] * (1 if shape["tied_embeddings"] else 2)

@@ -283,3 +283,14 @@ def test_rows_of_an_older_release_lack_nothing_but_are_unknown_where_it_knew_not
     assert set(found) == set(ROLLUP_COLUMNS)
     assert np.isnan(found[f"{TENSOR_CLOCK}_sum"]).all()
     assert hourly(old)["kept_flops"].tolist() == [1.0]
+
+
+def test_a_run_that_trains_a_part_costs_four_flops_a_frozen_parameter():
+    told = facts(
+        shape=None, parameter_count=1_000_000, trained_parameter_count=10_000, tokens_per_step=65_536
+    )
+
+    figure, _ = figure_of(scene([told]))
+
+    assert (figure.flops_per_token, figure.basis) == (4 * 990_000 + 6 * 10_000, "steps+params")
+    assert figure.convention == "4N+2T"
