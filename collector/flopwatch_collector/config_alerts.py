@@ -161,6 +161,8 @@ class NotifySettings:
     """SMTP server."""
     port: int | None = None
     tls: Literal["starttls", "tls", "none"] = "starttls"
+    ca_file: Path | None = None
+    """Authorities that the SMTP server's certificate is checked against; default: the system's."""
     username: str | None = None
     password_file: Path | None = None
     sender: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any, Literal
 
 from flopwatch.settings import SettingError
@@ -33,6 +34,7 @@ class Mail:
     password: str | None = field(default=None, repr=False)
     language: Language = "en"
     timeout_seconds: float = 10.0
+    ca_file: Path | None = None
 
     @property
     def privacy_form(self) -> str:
@@ -56,6 +58,10 @@ class Mail:
         except smtplib.SMTPRecipientsRefused as error:
             codes = [code for code, _ in error.recipients.values()]
             raise _failed(max(codes)) from None
+        except smtplib.SMTPNotSupportedError as error:
+            raise DeliveryFailed(
+                f"the server offers no {'TLS' if 'STARTTLS' in str(error) else 'login'}"
+            ) from None
         except smtplib.SMTPAuthenticationError as error:
             raise DeliveryFailed(f"login refused ({error.smtp_code})") from None
         except smtplib.SMTPResponseException as error:
@@ -78,21 +84,24 @@ class Mail:
 
     def _connected(self) -> smtplib.SMTP:
         if self.tls == "tls":
-            context = ssl.create_default_context()
             server: smtplib.SMTP = smtplib.SMTP_SSL(
-                self.host, self.port, timeout=self.timeout_seconds, context=context
+                self.host, self.port, timeout=self.timeout_seconds, context=self._context()
             )
         else:
             server = smtplib.SMTP(self.host, self.port, timeout=self.timeout_seconds)
         try:
             if self.tls == "starttls":
-                server.starttls(context=ssl.create_default_context())
+                server.starttls(context=self._context())
             if self.username is not None:
                 server.login(self.username, self.password or "")
         except BaseException:
             server.close()
             raise
         return server
+
+    def _context(self) -> ssl.SSLContext:
+        """Certificate and name are checked, always."""
+        return ssl.create_default_context(cafile=None if self.ca_file is None else str(self.ca_file))
 
 
 def _failed(code: int) -> DeliveryFailed:
@@ -125,6 +134,14 @@ def from_settings(settings: NotifySettings) -> Mail:
     port = settings.port or PORTS[settings.tls]
     if not 1 <= port <= 65_535:
         raise SettingError(f"{name}.port", port, "1 to 65535")
+    if settings.username is not None and settings.tls == "none" and not posting.is_loopback(settings.host):
+        raise SettingError(
+            f"{name}.tls",
+            settings.tls,
+            "starttls or tls: a password is not sent in the clear to another machine",
+        )
+    if settings.ca_file is not None and not settings.ca_file.is_file():
+        raise SettingError(f"{name}.ca_file", str(settings.ca_file), "a file with certificates")
     return Mail(
         name=settings.name,
         host=settings.host,
@@ -136,4 +153,5 @@ def from_settings(settings: NotifySettings) -> Mail:
         password=posting.read_secret(settings.password_file, f"{name}.password_file"),
         language=settings.language,
         timeout_seconds=settings.timeout_seconds,
+        ca_file=settings.ca_file,
     )

@@ -10,6 +10,8 @@ POWER_RATIO: Final = 0.5
 NIC_RATIO: Final = 0.01
 EARLY_SECONDS: Final = 90.0
 EARLY_GAPS: Final = 2.0
+STUTTER_SECONDS: Final = 65.0
+"""Storage and networks stand still for up to a minute and go on: a silence is longer than a step and that."""
 PAUSE_FACTOR: Final = 1.5
 """A silence is not judged early before it is so much longer than pauses the run had before."""
 EARLY_SIGNALS: Final = 2
@@ -71,10 +73,12 @@ def moves_data(silence: Silence) -> bool:
 
 
 def early_seconds(silence: Silence) -> float:
-    """When two signals decide: after two usual gaps, 90 s, and clearly longer than earlier pauses."""
+    """When two signals decide: after 90 s, two usual gaps, one gap and a stutter, and clearly beyond earlier pauses."""
+    gap = silence.gap_seconds or 0.0
     return max(
         EARLY_SECONDS,
-        EARLY_GAPS * (silence.gap_seconds or 0.0),
+        EARLY_GAPS * gap,
+        gap + STUTTER_SECONDS,
         PAUSE_FACTOR * (silence.longest_pause_seconds or 0.0),
     )
 
