@@ -18,6 +18,7 @@ from flopwatch_collector.bookkeeping.daybook import DayBook, DayRecord
 from flopwatch_collector.bookkeeping.history import History
 from flopwatch_collector.bookkeeping.peaks import Peaks
 from flopwatch_collector.bookkeeping.prices import Prices
+from flopwatch_collector.bookkeeping.provisional import Provisional
 from flopwatch_collector.bookkeeping.window import Computed, Windows
 from flopwatch_collector.compute import classes, days
 from flopwatch_collector.compute.breakeven import verdict
@@ -86,6 +87,7 @@ class Accounting:
         self._now = 0.0
         self._edge = 0.0
         self._followed = -FOLLOW_SECONDS
+        self._young = Provisional()
         self._provisional = Computed.nothing()
         self._figures: dict[int, query.MfuFigure] = {}
 
@@ -156,9 +158,15 @@ class Accounting:
     def _provide(self, state: FleetState, now: float, edge: float) -> None:
         """Compute what is still provisional, for readers."""
         begin = self._history.begin_seconds(now)
-        provisional = Computed.nothing()
+        provisional: Computed | None = Computed.nothing()
         if begin is not None:
-            provisional = self._windows.compute(state, max(edge, begin), now, now)
+            provisional = self._young.compute(
+                max(edge, begin),
+                now,
+                lambda start, end: self._windows.provisional(state, start, end, now),
+            )
+        if provisional is None:
+            return
         figures = self._make_figures(provisional)
         with self._lock:
             self._now, self._edge = now, edge

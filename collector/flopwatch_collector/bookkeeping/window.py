@@ -1,6 +1,6 @@
 """From the store and the fleet's state to ledger rows and rollups of a stretch of time."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -67,18 +67,34 @@ class Windows:
         self._late: list[tuple[float, float]] = []
 
     def compute(self, state: FleetState, start: float, end: float, now: float) -> Computed:
-        """Ledger rows and rollups of ``start`` to ``end``."""
+        """Ledger rows and rollups of ``start`` to ``end``, which are final: more is learned from them."""
         until = min(end, now)
         if until <= start:
             return Computed.nothing()
         inputs, bases = self._inputs(state, (start, until), now)
         if until < now:
             self._idle.learn(inputs.samples)
-        rows = account(inputs, start, until)
-        self._learn(state, inputs, now)
+        return self._computed(state, inputs, bases, (start, until))
+
+    def provisional(self, state: FleetState, start: float, end: float, now: float) -> Computed:
+        """The same of time that is not final yet."""
+        until = min(end, now)
+        if until <= start:
+            return Computed.nothing()
+        return self._computed(state, *self._inputs(state, (start, until), now), (start, until))
+
+    def _computed(
+        self,
+        state: FleetState,
+        inputs: LedgerInputs,
+        bases: Mapping[int, JobBasis],
+        span: tuple[float, float],
+    ) -> Computed:
+        rows = account(inputs, *span)
+        self._learn(state, inputs, inputs.now)
         return Computed(
             ledger=rows,
-            rollup=job_rollup(rows, inputs.samples, inputs.timelines, bases, now),
+            rollup=job_rollup(rows, inputs.samples, inputs.timelines, bases, inputs.now),
             timelines=inputs.timelines,
             bases=bases,
             samples=inputs.samples["ts"].size,
@@ -98,7 +114,7 @@ class Windows:
         ahead = STALE_INTERVALS * max(longest, LONGEST_INTERVAL_SECONDS if now - end > 3600.0 else longest)
         read = (start - margin, min(now, end + ahead) + 0.002)
         samples = self._store.gpu_samples(*read, SAMPLE_COLUMNS)
-        bases = {job: self.basis(state, job) for job in lines}
+        bases = self._bases(state, lines)
         inputs = LedgerInputs(
             now=now,
             nodes=state.nodes,
@@ -196,12 +212,15 @@ class Windows:
 
     def basis(self, state: FleetState, job: int) -> JobBasis:
         """What a job's MFU is made from, as far as known now."""
-        record: JobRecord = state.jobs[job]
-        leases = [lease for lease in state.leases.values() if lease.job == job]
-        run = join(record.runs)
-        shared = any(lease.share_ratio < 1.0 for lease in leases)
-        devices = devices_of(record, run, leases, state.gpus, state.site_accelerators)
-        return basis_of(run, devices, shared=shared)
+        return self._bases(state, (job,))[job]
+
+    def _bases(self, state: FleetState, jobs: Collection[int]) -> dict[int, JobBasis]:
+        """The bases of several jobs."""
+        leases: dict[int, list[LeaseRecord]] = {job: [] for job in jobs}
+        for lease in state.leases.values():
+            if lease.job in leases:
+                leases[lease.job].append(lease)
+        return {job: _basis(state, state.jobs[job], own) for job, own in leases.items()}
 
     def run_until(self, state: FleetState, job: int, now: float) -> float:
         """Up to when a job's run is seen: its end, else now."""
@@ -262,6 +281,13 @@ class Windows:
         if (since := self._declarations.new_since()) is not None:
             late.append((since, edge))
         return [(start, min(end, edge)) for start, end in late if start < min(end, edge)]
+
+
+def _basis(state: FleetState, record: JobRecord, leases: Sequence[LeaseRecord]) -> JobBasis:
+    run = join(record.runs)
+    shared = any(lease.share_ratio < 1.0 for lease in leases)
+    devices = devices_of(record, run, leases, state.gpus, state.site_accelerators)
+    return basis_of(run, devices, shared=shared)
 
 
 def _work(

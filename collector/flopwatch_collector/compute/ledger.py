@@ -250,12 +250,12 @@ def outcomes(inputs: LedgerInputs, job: int, span: tuple[float, float]) -> list[
     if not silent:
         return []
     record = inputs.jobs.get(job)
-    samples = _all_samples(inputs)
     result = []
     for silence in silent:
         own = [part for part in (record.parts if record else ()) if part.node == silence.source_node]
         readable = all(part.log_problem is None for part in own)
         gpus = silent_gpus(inputs, silence)
+        samples = _evidence(inputs, gpus, hang.evidence_span(silence))
         result.append((silence, hang.outcome(silence, gpus, samples, readable=readable)))
     return result
 
@@ -273,11 +273,17 @@ def silent_gpus(inputs: LedgerInputs, silence: Silence) -> set[int]:
     return members_of(inputs, {(silence.job, 0): held})[silence.job, 0]
 
 
-def _all_samples(inputs: LedgerInputs) -> Columns:
-    if not inputs.evidence:
-        return inputs.samples
-    names = hang.EVIDENCE_SAMPLES
-    return {name: np.concatenate((inputs.evidence[name], inputs.samples[name])) for name in names}
+def _evidence(inputs: LedgerInputs, gpus: Collection[int], span: tuple[float, float]) -> Columns:
+    """What was sampled of these GPUs in a stretch of time, both ends included."""
+    wanted = np.zeros(max(gpus, default=0) + 2, dtype=np.bool_)
+    wanted[list(gpus)] = True
+    parts = []
+    for samples in (inputs.evidence, inputs.samples):
+        if samples:
+            number = np.minimum(samples["gpu"].astype(np.int64), wanted.size - 1)
+            inside = wanted[number] & (samples["ts"] >= span[0]) & (samples["ts"] <= span[1])
+            parts.append({name: samples[name][inside] for name in hang.EVIDENCE_SAMPLES})
+    return {name: np.concatenate([part[name] for part in parts]) for name in hang.EVIDENCE_SAMPLES}
 
 
 def integrals(state: Stretches, times: Integers) -> tuple[Integers, Integers, npt.NDArray[np.float64]]:

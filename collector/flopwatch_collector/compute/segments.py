@@ -188,10 +188,17 @@ def _picked(values: Integers, row: Integers, chosen: Flags, otherwise: int) -> I
 def _run_of_shared(tracks: TrackTable, place: tuple[Integers, Integers], holds: Sequence[Hold]) -> Flags:
     """Of segments on tracks with a fixed job: whether a hold of that job's run covers them."""
     track, start = place
-    gpu, job = tracks.gpu[track], tracks.job[track]
     result = np.zeros(track.size, dtype=np.bool_)
     shared = set(tracks.gpu[tracks.job != BY_LEASE].tolist())
-    for hold in holds:
-        if hold.run and hold.gpu in shared:
-            result |= (gpu == hold.gpu) & (job == hold.job) & (start >= hold.start) & (start < hold.end)
+    held = [hold for hold in holds if hold.run and hold.gpu in shared]
+    if not held:
+        return result
+    gpu, job = tracks.gpu[track], tracks.job[track]
+    order = np.argsort(gpu, kind="stable")
+    numbers = np.array([hold.gpu for hold in held], dtype=np.int64)
+    firsts = np.searchsorted(gpu[order], numbers, side="left")
+    lasts = np.searchsorted(gpu[order], numbers, side="right")
+    for hold, first, last in zip(held, firsts, lasts, strict=True):
+        own = order[first:last]
+        result[own] |= (job[own] == hold.job) & (start[own] >= hold.start) & (start[own] < hold.end)
     return result

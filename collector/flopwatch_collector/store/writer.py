@@ -125,7 +125,7 @@ class Writer:
         if not fresh:
             return {}
         rows = _joined(fresh)
-        with self._ground.database.cursor() as cursor:
+        with self._ground.database.cursor(literally=True) as cursor:
             batches = [waiting.batch for waiting in fresh]
             hot.insert(cursor, self._hot.alias, rows, batches, self._ground.clock())
         return rows

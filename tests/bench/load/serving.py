@@ -32,9 +32,11 @@ def main() -> int:
     settings = replace(
         settings, collector=replace(settings.collector, port=0, data_dir=given.folder / "data")
     )
+    # Periodic work is due by the fleet's time.
+    evaluate_seconds = settings.alerts.evaluate_seconds / given.speed
+    settings = replace(settings, alerts=replace(settings.alerts, evaluate_seconds=evaluate_seconds))
     listener = collector.listening(settings.collector)
     running = app.build(settings, environ={}, mount=_pages, clock=clock.now)
-    # Periodic work is due by the fleet's time.
     running.periodic.accounting_seconds /= given.speed
     (given.folder / "port").write_text(str(listener.getsockname()[1]))
     threading.Thread(
