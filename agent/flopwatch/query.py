@@ -35,13 +35,15 @@ from flopwatch.answers.ledger import (
     Verdict,
     VerdictCode,
 )
+from flopwatch.answers.nodes import GpuPage, JobRef, NodePage, Nodes
 from flopwatch.figure import Basis, FindingInfo, GpusBasis, MfuFigure, Standing, Term
 
 __all__ = [
     "LEDGER_CLASSES", "WASTE_CLASSES", "AlertRow", "AlertState", "Alerts", "Basis", "Cause", "ClassAmount",
-    "ClusterInfo", "Day", "Economy", "FindingInfo", "Fleet", "FoundFact", "GpusBasis", "Job", "JobRow", "JobState",
-    "Jobs", "Ledger", "LedgerClass", "Mark", "MfuFigure", "NodeInfo", "Query", "Range", "Series", "SessionInfo",
-    "Severity", "Standing", "Status", "Stretch", "Target", "Term", "Tile", "Verdict", "VerdictCode",
+    "ClusterInfo", "Day", "Economy", "FindingInfo", "Fleet", "FoundFact", "GpuPage", "GpusBasis", "Job",
+    "JobRef", "JobRow", "JobState", "Jobs", "Ledger", "LedgerClass", "Mark", "MfuFigure", "NodeInfo",
+    "NodePage", "Nodes", "Query", "Range", "Series", "SessionInfo", "Severity", "Standing", "Status", "Stretch",
+    "Target", "Term", "Tile", "Verdict", "VerdictCode",
 ]  # fmt: skip
 
 
@@ -62,6 +64,22 @@ class Query(Protocol):
 
     def job(self, job_id: str, asked: Range) -> Job | None:
         """One job, or None when there is no such job."""
+        ...
+
+    def nodes(self, asked: Range) -> Nodes:
+        """The Nodes page: every GPU as it is now."""
+        ...
+
+    def node(self, name: str, asked: Range) -> NodePage | None:
+        """One node, or None when there is no such node.
+
+        Where several clusters have a node of the name, it is the one of ``asked.cluster``, else the first by the
+        cluster's name.
+        """
+        ...
+
+    def gpu(self, uuid: str, asked: Range) -> GpuPage | None:
+        """One GPU by its UUID, or None when there is no such GPU."""
         ...
 
     def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:

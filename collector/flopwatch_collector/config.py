@@ -57,6 +57,8 @@ class CollectorSettings:
     time_zone: str = "UTC"
     elastic_nodes: tuple[str, ...] = ()
     """Names of nodes that come and go, ``*`` for any text: while they are silent they are no capacity."""
+    rack_pattern: str | None = None
+    """Regular expression whose first group takes the rack out of a node's name."""
     public_url: str | None = None
     """Where people reach the dashboard, for links in alerts; default: this host and port."""
     insecure: bool = False
@@ -84,6 +86,7 @@ class CollectorSettings:
             if value is not None and value <= 0:
                 raise SettingError(f"collector.{name}", getattr(self, name), "above 0")
         config_cluster.check(self)
+        config_cluster.check_rack_pattern(self.rack_pattern)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

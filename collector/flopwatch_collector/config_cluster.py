@@ -1,5 +1,6 @@
 """Settings of a store on ClickHouse and of several collectors over it: where they are, and who asks."""
 
+import re
 import urllib.parse
 from pathlib import Path
 from typing import Protocol
@@ -48,6 +49,25 @@ class ClusterSettings(Protocol):
     def lease_seconds(self) -> float:
         """How long the periodic work is held without renewal."""
         ...
+
+
+def check_rack_pattern(pattern: str | None) -> None:
+    """Refuse a pattern that is none, or takes nothing.
+
+    Raises:
+        SettingError: it is wrong.
+    """
+    if pattern is None:
+        return
+    allowed = (
+        "a regular expression with one group that takes the rack out of a node's name, such as ^(r\\d+)-"
+    )
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise SettingError("collector.rack_pattern", pattern, f"{allowed} ({error})") from error
+    if groups != 1 or len(pattern) > 200:
+        raise SettingError("collector.rack_pattern", pattern, allowed)
 
 
 def check(settings: ClusterSettings) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from flopwatch.answers.nodes import GpuPage, NodePage, Nodes
 from flopwatch.query import Alerts, Economy, Fleet, Job, Jobs, Range, Status
 
 T = TypeVar("T")
@@ -43,6 +44,24 @@ class HttpQuery:
         """One job, or None when there is no such job."""
         try:
             return self._ask(f"jobs/{quote(job_id, safe='')}", Job, asked)
+        except _NotFound:
+            return None
+
+    def nodes(self, asked: Range) -> Nodes:
+        """The Nodes page: every GPU as it is now."""
+        return self._ask("nodes", Nodes, asked)
+
+    def node(self, name: str, asked: Range) -> NodePage | None:
+        """One node, or None when there is no such node."""
+        try:
+            return self._ask(f"nodes/{quote(name, safe='')}", NodePage, asked)
+        except _NotFound:
+            return None
+
+    def gpu(self, uuid: str, asked: Range) -> GpuPage | None:
+        """One GPU by its UUID, or None when there is no such GPU."""
+        try:
+            return self._ask(f"gpus/{quote(uuid, safe='')}", GpuPage, asked)
         except _NotFound:
             return None
 
@@ -119,4 +138,6 @@ def _parameters(asked: Range | None, more: Mapping[str, str]) -> str:
     values: dict[str, Any] = {"seconds": f"{asked.seconds:g}", "points": asked.points}
     if asked.cluster is not None:
         values["cluster"] = asked.cluster
+    if asked.end_seconds is not None:
+        values["end"] = repr(asked.end_seconds)
     return "?" + urlencode({**values, **more})

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from flopwatch.answers.nodes import GpuPage, NodePage, Nodes
 from flopwatch.query import Alerts, Economy, Fleet, Job, Jobs, Query, Range, Status
 from flopwatch_collector.prometheus.endpoint import Endpoint, Identity
 from flopwatch_collector.prometheus.promql import PromClient, PrometheusUnavailable
@@ -69,6 +70,18 @@ class Shown:
     def job(self, job_id: str, asked: Range) -> Job | None:
         """One job, or None when there is no such job."""
         return _told(lambda: self._query.job(job_id, asked))
+
+    def nodes(self, asked: Range) -> Nodes:
+        """Every GPU as it is now."""
+        return _told(lambda: self._query.nodes(asked))
+
+    def node(self, name: str, asked: Range) -> NodePage | None:
+        """One node, or None when there is no such node."""
+        return _told(lambda: self._query.node(name, asked))
+
+    def gpu(self, uuid: str, asked: Range) -> GpuPage | None:
+        """One GPU by its UUID, or None when there is no such GPU."""
+        return _told(lambda: self._query.gpu(uuid, asked))
 
     def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:
         """The Breakeven page."""

@@ -282,6 +282,20 @@ def test_a_job_page_takes_at_most_150_ms(site: tuple[CollectorQuery, AlertEngine
     assert milliseconds(lambda: site[0].job("j5", Range(seconds=seconds))) <= 150.0
 
 
+def test_the_nodes_page_takes_at_most_100_ms_once_the_network_is_read(
+    site: tuple[CollectorQuery, AlertEngine],
+) -> None:
+    assert milliseconds(lambda: site[0].nodes(Range())) <= 100.0
+
+
+@pytest.mark.parametrize("seconds", [3_600.0, 86_400.0])
+def test_a_node_page_and_a_gpu_page_take_at_most_150_ms(
+    site: tuple[CollectorQuery, AlertEngine], seconds: float
+) -> None:
+    assert milliseconds(lambda: site[0].node("n0007", Range(seconds=seconds))) <= 150.0
+    assert milliseconds(lambda: site[0].gpu("g56", Range(seconds=seconds))) <= 150.0
+
+
 def test_an_evaluation_of_all_alerts_takes_at_most_300_ms(site: tuple[CollectorQuery, AlertEngine]) -> None:
     query, engine = site
 

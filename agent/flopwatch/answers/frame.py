@@ -33,6 +33,8 @@ class Status:
     """Share of older history that is filled in; ``None`` when nothing is being filled in."""
     variable_per_gpu_hour: float | None = None
     """What a busy GPU-hour costs beside ``price_per_gpu_hour``; ``None`` without a price."""
+    teams: tuple[str, ...] = ()
+    """Accounts of the jobs that run or ended within 30 days, by name."""
     unavailable: tuple[str, ...] = ()
     """What this source of data cannot answer, as codes: ``steps``, ``mfu``, ``ledger``, ``money``, ``verdict``,
     ``alert_history``, ``tensor_activity``, ``gpus``. It is None, empty or of no capacity in every answer."""
@@ -45,6 +47,8 @@ class Range:
     seconds: float = 86_400.0
     cluster: str | None = None
     points: int = 600
+    end_seconds: float | None = None
+    """Where the range ends; ``None`` is now, and so is a time to come. What a page says of today stays of today."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

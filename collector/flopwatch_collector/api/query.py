@@ -16,6 +16,7 @@ from flopwatch_collector.api.errors import FieldProblem, Refused, documented
 from flopwatch_collector.ingest.decode import shorten
 
 LONGEST_RANGE_SECONDS = 3 * 366 * 86_400.0
+LATEST_SECONDS = 1e11
 CallerNeed = Callable[[Request], Awaitable[Caller]]
 T = TypeVar("T")
 
@@ -26,9 +27,15 @@ async def asked_range(
     ] = 86_400.0,
     cluster: Annotated[str | None, Parameter(max_length=253, description="Only this cluster.")] = None,
     points: Annotated[int, Parameter(ge=1, le=10_000, description="How many points a graph can show.")] = 600,
+    end: Annotated[
+        float | None,
+        Parameter(
+            ge=0.0, le=LATEST_SECONDS, description="Where the range ends, epoch seconds; left out: now."
+        ),
+    ] = None,
 ) -> query.Range:
     """What a request asks for."""
-    return query.Range(seconds=seconds, cluster=cluster, points=points)
+    return query.Range(seconds=seconds, cluster=cluster, points=points, end_seconds=end)
 
 
 async def each_once(request: Request) -> None:
@@ -53,6 +60,7 @@ Overrides = Annotated[
         max_length=4000, description="Inputs to change: `own.capex_per_gpu=40000,cloud.uplift_ratio=0.1`."
     ),
 ]
+PlaceName = Annotated[str, Path(max_length=253, description="Name of the node, or UUID of the GPU.")]
 JobId = Annotated[str, Path(max_length=253, description="Id of the job, as `jobs` lists it.")]
 
 
@@ -132,6 +140,8 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
         """One job with its arithmetic, launches, nodes and ledger."""
         return as_json(found(await asyncio.to_thread(source.job, job_id, asked), f"job {job_id[:80]!r}"))
 
+    _node_routes(api, source)
+
     @api.get("/economy", response_model=None, responses=answers(query.Economy, *refusals))
     async def economy(asked: Asked, overrides: Overrides = "") -> Response:
         """Own and rented GPU-hours: costs, the line between them, decisions, sensitivity, demand, gates."""
@@ -143,6 +153,26 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
         return as_json(await asyncio.to_thread(source.alerts, asked))
 
     return api
+
+
+def _node_routes(api: APIRouter, source: query.Query) -> None:
+    """All GPUs, one node, one GPU."""
+    refusals = (401, 403, 422, 429, 500)
+
+    @api.get("/nodes", response_model=None, responses=answers(query.Nodes, *refusals))
+    async def nodes(asked: Asked) -> Response:
+        """Every GPU as it is now, column by column, and its node; the range is not looked at."""
+        return as_json(await asyncio.to_thread(source.nodes, asked))
+
+    @api.get("/nodes/{node}", response_model=None, responses=answers(query.NodePage, *refusals, 404))
+    async def node(node: PlaceName, asked: Asked) -> Response:
+        """One node: GPUs, network ports, health, jobs that ran there, courses over time."""
+        return as_json(found(await asyncio.to_thread(source.node, node, asked), f"node {node[:80]!r}"))
+
+    @api.get("/gpus/{uuid}", response_model=None, responses=answers(query.GpuPage, *refusals, 404))
+    async def gpu(uuid: PlaceName, asked: Asked) -> Response:
+        """One GPU by its UUID: its newest sample, health, jobs, courses over time."""
+        return as_json(found(await asyncio.to_thread(source.gpu, uuid, asked), f"GPU {uuid[:80]!r}"))
 
 
 def found(answer: T | None, what: str) -> T:

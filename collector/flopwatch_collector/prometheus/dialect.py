@@ -50,6 +50,7 @@ POWER = Signal(
     own="hw_power_watts",
     most=1e4,
 )
+TEMPERATURE = Signal(dcgm=("DCGM_FI_DEV_GPU_TEMP", "dcgm_gpu_temp"), own="hw_temperature_celsius", most=1e3)
 MEMORY_USED = Signal(
     dcgm=("DCGM_FI_DEV_FB_USED", "dcgm_fb_used"), own="hw_gpu_memory_usage_bytes", scale=2.0**20
 )
@@ -68,7 +69,17 @@ PRESENT = (
     "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_temp", "dcgm_gpu_utilization",
 )  # fmt: skip
 """Any of them shows that a GPU is there."""
-SIGNALS = (KERNEL, TENSOR, SM_CLOCK, POWER, MEMORY_USED, MEMORY_FREE, NVLINK_SENT, NVLINK_RECEIVED)
+SIGNALS = (
+    KERNEL,
+    TENSOR,
+    SM_CLOCK,
+    POWER,
+    TEMPERATURE,
+    MEMORY_USED,
+    MEMORY_FREE,
+    NVLINK_SENT,
+    NVLINK_RECEIVED,
+)
 NAMES: tuple[str, ...] = tuple(
     dict.fromkeys((
         *PRESENT, OWN_UP, OWN_JOB, "flopwatch_job_step", "kube_pod_owner", "kube_pod_labels", "ALERTS",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from flopwatch.answers.economy import no_economy
+from flopwatch.answers.nodes import GpuPage, NodePage, Nodes
 from flopwatch.query import Alerts, ClusterInfo, Economy, Fleet, Job, JobRow, Jobs, Range, Series, Status
 from flopwatch_collector.compute.figure import arithmetic
 from flopwatch_collector.prometheus.dialect import TENSOR
@@ -14,6 +15,7 @@ from flopwatch_collector.prometheus.promql import PromClient
 from flopwatch_collector.prometheus.site import MOMENT_SECONDS, Site
 from flopwatch_collector.prometheus.site_alerts import ORDER, active_alerts
 from flopwatch_collector.prometheus.site_jobs import FoundJob, found_jobs, row_of
+from flopwatch_collector.prometheus.site_nodes import gpu_of_site, node_of_site, nodes_of_site, seen_gpus
 from flopwatch_collector.prometheus.site_series import fleet_series, job_series, nodes_of
 from flopwatch_collector.prometheus.unanswered import (
     NO_GPUS,
@@ -95,6 +97,30 @@ class PrometheusQuery:
         site = self._site()
         found = found_jobs(site, asked.cluster).get(job_id)
         return None if found is None else self._job(site, found, asked)
+
+    def nodes(self, asked: Range) -> Nodes:
+        """Every GPU that reported within the last hour, with what its series say now."""
+        site = self._site()
+        return nodes_of_site(site, self._status(site), asked.cluster)
+
+    def node(self, name: str, asked: Range) -> NodePage | None:
+        """One node, or None when no GPU of it reported within the last hour."""
+        site = self._site()
+        gpus = [gpu for gpu in seen_gpus(site, asked.cluster) if gpu.node == name]
+        gpus = [gpu for gpu in gpus if gpu.cluster == gpus[0].cluster]
+        if not gpus:
+            return None
+        question = (name, asked.seconds, site.span(asked))
+        return node_of_site(site, self._status(site), question, gpus, active_alerts(site, None))
+
+    def gpu(self, uuid: str, asked: Range) -> GpuPage | None:
+        """One GPU by its UUID, or None when it did not report within the last hour."""
+        site = self._site()
+        found = next((gpu for gpu in seen_gpus(site, None) if gpu.uuid == uuid), None)
+        if found is None:
+            return None
+        question = (asked.seconds, site.span(asked))
+        return gpu_of_site(site, self._status(site), question, found, active_alerts(site, None))
 
     def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:  # noqa: ARG002 - the port's
         """Nothing: no costs are read here, and samples of hardware give no utilisation to hold against them."""

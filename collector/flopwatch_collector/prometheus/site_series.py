@@ -81,7 +81,7 @@ def job_series(site: Site, span: Span, scope: Scope, nodes: Sequence[str]) -> Se
         "tensor_active": _one(site, "avg", TENSOR, scope, span),
         "power_watts": _one(site, "sum", POWER, scope, span),
         "memory_used_ratio": _memory(site, scope, span),
-        "nic_bytes_per_second": _network(site, span, nodes),
+        "nic_bytes_per_second": node_network(site, span, nodes),
         "nvlink_bytes_per_second": _links(site, scope, span),
         "hardware": hardware_column(site, scope, span),
     }
@@ -151,7 +151,7 @@ def _links(site: Site, scope: Scope, span: Span) -> Column:
     return column_of(site.course(expression, span), span)
 
 
-def _network(site: Site, span: Span, nodes: Sequence[str]) -> Column:
+def node_network(site: Site, span: Span, nodes: Sequence[str]) -> Column:
     """Bytes over the nodes' ports: of our agents, else InfiniBand's, else of real interfaces."""
     if not nodes:
         return tuple(None for _ in span.times())

@@ -7,7 +7,20 @@ from dataclasses import replace
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from flopwatch.query import Alerts, Cause, Day, Economy, Fleet, Job, Jobs, Range, Status
+from flopwatch.query import (
+    Alerts,
+    Cause,
+    Day,
+    Economy,
+    Fleet,
+    GpuPage,
+    Job,
+    Jobs,
+    NodePage,
+    Nodes,
+    Range,
+    Status,
+)
 from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.bookkeeping.cost_book import CostBook
 from flopwatch_collector.config import Settings
@@ -19,6 +32,7 @@ from flopwatch_collector.views import economy as economy_view
 from flopwatch_collector.views import fleet as fleet_view
 from flopwatch_collector.views import job as job_view
 from flopwatch_collector.views import jobs as jobs_view
+from flopwatch_collector.views import node_page, nodes_page
 from flopwatch_collector.views.alerts import AlertSource, alerts_of
 from flopwatch_collector.views.causes import MOST_A_TURN, Causes
 from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, Shown, facts_of
@@ -34,6 +48,8 @@ NEWEST_DAYS = 2
 DAYS_SECONDS = 60.0
 """The newest days are read again after this long; today's own bar is always the ledger's."""
 OLDER_DAYS_SECONDS = 600.0
+TRAFFIC_SECONDS = 30.0
+"""Network throughput of all nodes is read this often."""
 T = TypeVar("T")
 
 
@@ -70,6 +86,7 @@ class CollectorQuery:
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
         self._older_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._group_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
+        self._traffic = Memo(fresh_seconds=TRAFFIC_SECONDS, oldest_seconds=TRAFFIC_SECONDS)
         self._present = Present(self._sources)
         self._watch = Watch()
         self._causes = Causes()
@@ -134,8 +151,45 @@ class CollectorQuery:
 
     def alerts(self, asked: Range) -> Alerts:
         """Active alerts, and those that were within the range."""
-        start = self._clock() - asked.seconds
+        start = self._moment(asked).at_end().now - asked.seconds
         return alerts_of(self._sources.alerts, self.status(), start, asked.cluster)
+
+    def nodes(self, asked: Range) -> Nodes:
+        """The Nodes page: every GPU as it is now."""
+
+        def make() -> Nodes:
+            moment = self._moment(asked)
+            traffic = self._traffic.get(
+                "nodes", 0, moment.now, lambda: nodes_page.traffic_of(self._sources, moment.state, moment.now)
+            )
+            return nodes_page.nodes_of(self._sources, moment, self.status(), traffic)
+
+        page = self._kept(("nodes", asked.cluster), make)
+        return replace(page, status=self.status())
+
+    def node(self, name: str, asked: Range) -> NodePage | None:
+        """One node, or None when there is no such node."""
+        found = node_page.find_node(self._sources.fleet.state(), name, asked.cluster)
+        if found is None:
+            return None
+
+        def make() -> NodePage:
+            return node_page.node_page(self._sources, self._moment(asked), self.status(), found)
+
+        page = self._kept(("node", found.number, asked), make)
+        return replace(page, status=self.status())
+
+    def gpu(self, uuid: str, asked: Range) -> GpuPage | None:
+        """One GPU by its UUID, or None when there is no such GPU."""
+        found = node_page.find_gpu(self._sources.fleet.state(), uuid)
+        if found is None:
+            return None
+
+        def make() -> GpuPage | None:
+            return node_page.gpu_page(self._sources, self._moment(asked), self.status(), found)
+
+        page = self._kept(("gpu", found.number, asked), make)
+        return None if page is None else replace(page, status=self.status())
 
     def economy(self, asked: Range, overrides: Mapping[str, float]) -> Economy:
         """The Breakeven page, with some inputs changed.
@@ -156,8 +210,9 @@ class CollectorQuery:
             history = economy_view.History(days=days, by_group=by_group)
             return economy_view.economy_of(self._sources, moment, self.status(), history, overrides)
 
-        page = self._kept(("economy", asked, tuple(sorted(overrides.items()))), make)
         saved = None if self._costs is None else self._costs.told()
+        version = 0 if self._costs is None else self._costs.version()
+        page = self._kept(("economy", version, asked, tuple(sorted(overrides.items()))), make)
         return replace(page, status=self.status(), saved=saved)
 
     def refresh(self) -> int:

@@ -75,6 +75,11 @@ class Moment:
     now: float
     asked: Range
 
+    def at_end(self) -> "Moment":
+        """The moment at which the asked range ends; this one where that is now."""
+        end = self.asked.end_seconds
+        return self if end is None or end >= self.now else replace(self, now=end)
+
     @property
     def hourly(self) -> bool:
         """Whether the range is drawn by the hour."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from flopwatch import query
 from flopwatch.answers.economy import no_economy
+from flopwatch.answers.nodes import GpuColumns, GpuRow, NodeRow
 from flopwatch_collector.config_costs import CostSettings, OwnCosts
 from flopwatch_collector.economics.overrides import overridden
 
@@ -56,6 +57,22 @@ VERDICT = query.Verdict(
 )  # fmt: skip
 
 
+JOB = query.JobRef(job_id="77-abcdef01", name='=HYPERLINK("http://x")')
+NODE = NodeRow(
+    node="n1", cluster="c1", rack="r1", gpu_model="NVIDIA H100 80GB HBM3", gpus=1, gpus_reporting=1,
+    last_seen_seconds=995.0, health="warning", problems=("throttled",), declared=("drain",),
+)  # fmt: skip
+GPUS = GpuColumns(
+    node=(0,), index=(0,), bucket=(0,), health=(1,), job=(0,), reporting=(True,),
+    values={"kernel_active_ratio": (0.9,), "power_watts": (None,)},
+)  # fmt: skip
+GPU = GpuRow(
+    uuid="GPU-1", node="n1", slot="0000:1b:00.0", index=0, model="NVIDIA H100 80GB HBM3", state="ok", reason=None,
+    bucket="STEP", job=JOB, health="warning", problems=("throttled",), reporting=True, sample_seconds=995.0,
+    values={"kernel_active_ratio": 0.9, "power_watts": None}, throttles=("hw_thermal",),
+)  # fmt: skip
+
+
 class StaticQuery:
     """Remembers what was asked."""
 
@@ -87,6 +104,31 @@ class StaticQuery:
             step_percentiles={}, ledger=LEDGER, sessions=(), nodes=(), marks=(), strip=(), shape={},
             shape_origin=None, arithmetic=(), findings=(), alerts=(),
         )  # fmt: skip
+
+    def nodes(self, asked: query.Range) -> query.Nodes:
+        self.asked.append(asked)
+        return query.Nodes(status=self._status, nodes=(NODE,), gpus=GPUS, buckets=("STEP",), jobs=(JOB,))
+
+    def node(self, name: str, asked: query.Range) -> query.NodePage | None:
+        self.asked.append(asked)
+        if name != NODE.node:
+            return None
+        return query.NodePage(
+            status=self._status,
+            range_seconds=asked.seconds,
+            row=NODE,
+            gpus=(GPU,),
+            series=NO_SERIES,
+            ledger=LEDGER,
+        )
+
+    def gpu(self, uuid: str, asked: query.Range) -> query.GpuPage | None:
+        self.asked.append(asked)
+        if uuid != GPU.uuid:
+            return None
+        return query.GpuPage(
+            status=self._status, range_seconds=asked.seconds, row=GPU, cluster="c1", series=NO_SERIES
+        )
 
     def economy(self, asked: query.Range, overrides: Mapping[str, float]) -> query.Economy:
         self.asked.append(asked)

@@ -127,6 +127,7 @@ class Site:
             jobs=(job,) if job is not None else (),
             steps=tuple(given.get("steps", ())),
             events=tuple(given.get("events", ())),
+            port_samples=tuple(given.get("port_samples", ())),
         )
         self.running.ingest.accept_batch(batch, sent_at_seconds=start + seconds).result(30)
 
