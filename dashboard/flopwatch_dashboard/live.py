@@ -15,6 +15,7 @@ from flopwatch_dashboard import memo
 from flopwatch_dashboard.client import CollectorUnavailable
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.page import Page, match
+from flopwatch_dashboard.scope import scoped
 from flopwatch_dashboard.threaded import threaded
 from flopwatch_dashboard.view import View, from_browser
 
@@ -46,9 +47,12 @@ class Live:
 
     def draw(self, page: Page, item: str, view: View) -> memo.Drawn:
         """The page's parts, from the memo where data, view and minute are the same."""
-        status = self.query.status()
+        site = self.query.status()
+        view = replace(view, site_zone=site.time_zone)
+        query = scoped(self.query, view.zone, view.team)
+        status = replace(site, time_zone=view.shown_zone)
         key = (page.name, item, view, status.generation, int(status.now_seconds // NOW_STEP_SECONDS))
-        body = self.drawn.get(key, lambda: memo.drawn(page.render(self.query, view, item)))
+        body = self.drawn.get(key, lambda: memo.drawn(page.render(query, view, item)))
         around = memo.drawn(frame.frame(status, self.pages, page, view))
         return memo.Drawn(parts={**around.parts, **body.parts}, digests={**around.digests, **body.digests})
 

@@ -19,6 +19,9 @@ RANGES: Mapping[str, float] = {
     "30d": 2_592_000.0,
 }
 DEFAULT_RANGE = "24h"
+CUSTOM_RANGE = "custom"
+LONGEST_RANGE_SECONDS = 366 * 86_400.0
+SHORTEST_RANGE_SECONDS = 60.0
 MOST_INPUTS = 100
 LONGEST_INPUT = 200
 
@@ -30,7 +33,15 @@ class View:
     theme: Theme = "light"
     lang: Language = "en"
     range_name: str = DEFAULT_RANGE
+    between: tuple[float, float] | None = None
+    """Begin and end of a range that is none of ``RANGES``, epoch seconds; the name is ``CUSTOM_RANGE`` then."""
+    zone: str | None = None
+    """The time zone that the reader chose; None is the site's."""
+    site_zone: str = "UTC"
+    """The time zone of the site's days; it is never the browser that says so."""
     cluster: str | None = None
+    team: str | None = None
+    """Only jobs and alerts of this team in lists; figures of the fleet are of the whole."""
     kiosk: bool = False
     width: int = 1366
     height: int = 768
@@ -55,9 +66,35 @@ class View:
     @property
     def asked(self) -> Range:
         """The question to the Query port: about two points a pixel of a half-wide graph."""
-        return Range(
-            seconds=RANGES[self.range_name], cluster=self.cluster, points=max(200, min(2_000, self.width))
-        )
+        points = max(200, min(2_000, self.width))
+        return Range(seconds=self.range_seconds, end_seconds=self.end, cluster=self.cluster, points=points)
+
+    @property
+    def range_seconds(self) -> float:
+        """How long the shown range is."""
+        return RANGES[self.range_name] if self.between is None else self.between[1] - self.between[0]
+
+    @property
+    def end(self) -> float | None:
+        """Where the range ends; None is now."""
+        return None if self.between is None else self.between[1]
+
+    @property
+    def shown_zone(self) -> str:
+        """The time zone that times are shown in."""
+        return self.zone or self.site_zone
+
+    @property
+    def shown_range(self) -> str:
+        """``24h``, or begin and end of a range of the reader's own."""
+        if self.between is None:
+            return self.range_name
+        return wording.span(*self.between, self.shown_zone)
+
+    @property
+    def range_label(self) -> str:
+        """The range in a word: ``24h``, or how long one of the reader's own is."""
+        return self.range_name if self.between is None else self.duration(self.range_seconds)
 
     def t(self, key: str, **values: Any) -> str:
         """The text of ``key`` in the reader's language."""
@@ -101,28 +138,43 @@ class View:
 
     def link(self, path: str, **query: str) -> str:
         """The address of a page with the reader's settings in it."""
-        values = {"range": self.range_name, "theme": self.theme, "lang": self.lang}
-        if self.cluster:
-            values["cluster"] = self.cluster
-        if self.kiosk:
-            values["kiosk"] = "1"
+        values = {"range": self.range_name, "theme": self.theme, "lang": self.lang, **self._between()}
+        kept = {
+            "zone": self.zone,
+            "cluster": self.cluster,
+            "team": self.team,
+            "kiosk": "1" if self.kiosk else None,
+        }
+        values |= {name: value for name, value in kept.items() if value}
         return f"{self.prefix}{quote(path)}?{urlencode({**values, **query})}"
 
     def export(self, name: str) -> str:
         """The address of a CSV of the API with the range that is shown."""
-        values = {"seconds": f"{RANGES[self.range_name]:.0f}"}
+        values = {"seconds": f"{self.range_seconds:.0f}"}
+        if self.end is not None:
+            values["end"] = f"{self.end:.0f}"
         if self.cluster:
             values["cluster"] = self.cluster
         return f"/api/v1/export/{name}.csv?{urlencode(values)}"
 
+    def _between(self) -> dict[str, str]:
+        if self.between is None:
+            return {}
+        begin, end = (wording.utc(edge) for edge in self.between)
+        return {"from": begin, "to": end}
+
 
 def from_browser(state: Mapping[str, Any], prefix: str) -> View:
     """The view of the browser's state; whatever is not allowed in it falls back to the default."""
+    between = _between(state.get("from"), state.get("to"))
     return View(
         theme="dark" if state.get("theme") == "dark" else "light",
         lang="zh" if state.get("lang") == "zh" else "en",
-        range_name=_range(state.get("range")),
-        cluster=str(state["cluster"])[:200] if state.get("cluster") else None,
+        range_name=CUSTOM_RANGE if between is not None else _range(state.get("range")),
+        between=between,
+        zone=_zone(state.get("zone")),
+        cluster=_name(state.get("cluster")),
+        team=_name(state.get("team")),
         kiosk=state.get("kiosk") is True,
         width=_pixels(state.get("w"), 1366),
         height=_pixels(state.get("h"), 768),
@@ -138,6 +190,25 @@ def _inputs(value: object) -> tuple[tuple[str, str], ...]:
     pairs = [pair for pair in value[:MOST_INPUTS] if isinstance(pair, list) and len(pair) == 2]
     typed = {str(name)[:LONGEST_INPUT]: str(given)[:LONGEST_INPUT] for name, given in reversed(pairs)}
     return tuple(sorted(typed.items()))
+
+
+def _name(value: object) -> str | None:
+    return str(value)[:LONGEST_INPUT] if value else None
+
+
+def _between(begin: object, end: object) -> tuple[float, float] | None:
+    """A range in whole minutes; None where it is none, or too short or long to be drawn."""
+    edges = [
+        value for value in (begin, end) if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    if len(edges) != 2 or not all(0 < edge < 1e11 for edge in edges):
+        return None
+    first, last = (edge // 60 * 60.0 for edge in edges)
+    return (first, last) if SHORTEST_RANGE_SECONDS <= last - first <= LONGEST_RANGE_SECONDS else None
+
+
+def _zone(value: object) -> str | None:
+    return value if isinstance(value, str) and wording.is_zone(value) else None
 
 
 def _range(value: object) -> str:

@@ -1,6 +1,7 @@
 """Numbers, times and amounts as people read them; ``None`` is ``n/a``, never zero."""
 
 import datetime
+import functools
 import math
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -76,6 +77,28 @@ def zone(name: str) -> datetime.tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
         return datetime.timezone.utc
+
+
+@functools.lru_cache(maxsize=256)
+def is_zone(name: str) -> bool:
+    """Whether this machine knows a time zone of that name."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def utc(epoch_seconds: float) -> str:
+    """``2026-11-30T15:12Z``, as addresses hold it."""
+    return local(epoch_seconds, "UTC").strftime("%Y-%m-%dT%H:%MZ")
+
+
+def span(begin_seconds: float, end_seconds: float, zone_name: str) -> str:
+    """``2026-11-30 10:00 - 12:30`` with a dash between; the second day is named where it is another."""
+    begin, end = local(begin_seconds, zone_name), local(end_seconds, zone_name)
+    last = end.strftime("%H:%M" if begin.date() == end.date() else "%Y-%m-%d %H:%M")
+    return f"{begin:%Y-%m-%d %H:%M} – {last}"  # noqa: RUF001 - a range takes an en dash
 
 
 def local(epoch_seconds: float, zone_name: str) -> datetime.datetime:

@@ -70,6 +70,8 @@ class JobRow:
     cause: Cause | None
     findings: int
     trainer: str | None
+    tracker_url: str | None = None
+    """The run on the trainer's own dashboard, as it was declared; an ``http`` or ``https`` address."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,8 +62,8 @@ class Site:
         """The range of a graph, on the borders of its steps so that a refresh asks for the same points."""
         step = max(LEAST_STEP_SECONDS, asked.seconds / max(2, min(asked.points, MOST_POINTS)))
         step = -(-step // LEAST_STEP_SECONDS) * LEAST_STEP_SECONDS
-        end = self.at // step * step
-        return Span(start=(self.at - asked.seconds) // step * step + step, end=end, step=step)
+        at = self.at if asked.end_seconds is None else min(self.at, asked.end_seconds)
+        return Span(start=(at - asked.seconds) // step * step + step, end=at // step * step, step=step)
 
     def cluster_of(self, labels: Mapping[str, str]) -> str:
         """The name of the cluster that a series is of."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from flopwatch.query import Day, Fleet, Ledger, Status, Tile, Verdict
+from flopwatch.query import Day, Fleet, Ledger, Series, Status, Tile, Verdict
 from flopwatch_collector.compute import days as calendar
 from flopwatch_collector.compute import money, rollup
 from flopwatch_collector.compute.breakeven import verdict
@@ -61,7 +61,7 @@ def fleet_of(sources: Sources, present: Present, moment: Moment, given: Given) -
     shown_days = (*past[:-1], _today(past[-1], ledger))
     state = verdict_of(sources, shown_days)
     rows = [jobs.job_row(sources, moment, found[number], made) for number in most_wasteful(made, found)]
-    course = series.fleet_series(sources, moment, found, rollups.joined(made.rollups))
+    course = _course(sources, present, moment, (found, made))
     active = alerts.in_cluster(sources.alerts.active(), moment.asked.cluster)
     recent = _recent(sources, moment, found)
     told = rollups.comparable(rollups.told_only(recent, found))
@@ -90,6 +90,22 @@ def fleet_of(sources: Sources, present: Present, moment: Moment, given: Given) -
         alerts=active,
         mfu_by_money_ratio=rollup.money_ratio(told, job_prices(sources, found)),
     )
+
+
+def _course(
+    sources: Sources,
+    present: Present,
+    moment: Moment,
+    known: tuple[Mapping[int, JobNow], jobs.JobTables],
+) -> Series:
+    """The curves of the range, also of one that ended before now; all else on the page is of today."""
+    then = moment.at_end()
+    if then is moment:
+        found, made = known
+        return series.fleet_series(sources, moment, found, rollups.joined(made.rollups))
+    found = present.jobs(moment, jobs.within(then))
+    rows = sources.accounting.job_rollups(then.start, then.now, hourly=then.hourly)
+    return series.fleet_series(sources, then, found, rollups.told_only(rows, found))
 
 
 def today_of(sources: Sources, moment: Moment) -> Today:

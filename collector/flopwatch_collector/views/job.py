@@ -27,7 +27,8 @@ def job_of(
     """The page of one job, and what is known of its causes."""
     number, causes = asked
     job = present.jobs(moment, [number])[number]
-    page = _page(sources, moment, status, job)
+    page = _page(sources, moment.at_end(), status, job)
+    page = replace(page, nodes=nodes_of_job(moment.state, job.record, moment.now))
     found = causes.of(sources, moment, job, present.jobs(moment, jobs.within(moment)))
     if found is None:
         return page
@@ -59,7 +60,7 @@ def _page(sources: Sources, moment: Moment, status: Status, job: JobNow) -> Job:
         step_percentiles=step_percentiles(timeline, moment),
         ledger=to_answer(ledger, sources.rates(), moment.start, moment.now, _provisional(sources, moment)),
         sessions=sessions_of(record, timeline),
-        nodes=nodes_of_job(moment.state, record, moment.now),
+        nodes=(),
         marks=marks_of(sources, moment, record, timeline, (*active, *history)),
         strip=strip_of(sources, moment, number, timeline, ledger),
         shape=job.basis.run.shape or {},

@@ -39,23 +39,24 @@ Diagnosed = Callable[[Moment, Mapping[int, JobNow]], Mapping[int, Cause | None]]
 
 def jobs_of(sources: Sources, present: Present, moment: Moment, status: Status, diagnosed: Diagnosed) -> Jobs:
     """All running jobs, and those that ended within the range, the biggest waste first."""
-    numbers = within(moment)
-    found = present.jobs(moment, numbers)
-    ledger = sources.accounting.ledger_rows(moment.start, moment.now, cluster=moment.asked.cluster)
-    made = replace(tables(sources, moment, found, ledger), causes=diagnosed(moment, found))
-    rows = job_rows(sources, moment, found, made)
+    then = moment.at_end()
+    found = present.jobs(moment, within(then))
+    ledger = sources.accounting.ledger_rows(then.start, then.now, cluster=then.asked.cluster)
+    made = replace(tables(sources, then, found, ledger), causes=diagnosed(moment, found))
+    rows = job_rows(sources, then, found, made)
     ordered = sorted(rows, key=lambda row: (row.state == "ended", -row.waste_gpu_milliseconds, row.job_id))
     return Jobs(status=status, range_seconds=moment.asked.seconds, rows=tuple(ordered))
 
 
 def within(moment: Moment) -> list[int]:
-    """Numbers of the jobs of the cluster that run, or ended within the range."""
+    """Numbers of the jobs of the cluster that ran within the range."""
     start = moment.now - moment.asked.seconds
     return [
         number
         for number, job in sorted(moment.state.jobs.items())
         if (moment.asked.cluster is None or job.cluster == moment.asked.cluster)
         and (job.end_seconds is None or job.end_seconds >= start)
+        and (job.start_seconds is None or job.start_seconds <= moment.now)
     ]
 
 

@@ -13,6 +13,8 @@ from flopwatch_collector.model import FleetState
 REPORTING_INTERVALS = 2.5
 """A GPU reports while its newest sample is no older than this many of its node's intervals."""
 
+TEAMS_LOOKBACK_SECONDS = 30 * 86_400.0
+
 
 def status_of(
     state: FleetState, settings: Settings, now: float, generation: int, progress: float | None
@@ -32,8 +34,20 @@ def status_of(
         variable_per_gpu_hour=variable,
         price_is_example=settings.costs.price_is_example,
         clusters=_clusters(state, now),
+        teams=_teams(state, now),
         history_progress_ratio=progress if progress is not None and progress < 1.0 else None,
     )
+
+
+def _teams(state: FleetState, now: float) -> tuple[str, ...]:
+    """Accounts of jobs that run or ended lately."""
+    since = now - TEAMS_LOOKBACK_SECONDS
+    found = {
+        job.account
+        for job in state.jobs.values()
+        if job.account and (job.end_seconds is None or job.end_seconds >= since)
+    }
+    return tuple(sorted(found))
 
 
 def _clusters(state: FleetState, now: float) -> tuple[ClusterInfo, ...]:

@@ -32,7 +32,7 @@
   /* A page's path with the settings of the reader that stand in the address. */
   function address(path) {
     const here = new URLSearchParams(location.search), kept = new URLSearchParams();
-    for (const name of ["range", "theme", "lang", "cluster", "kiosk"]) { if (here.has(name)) { kept.set(name, here.get(name)); } }
+    for (const name of ["range", "from", "to", "theme", "lang", "zone", "cluster", "team", "kiosk"]) { if (here.has(name)) { kept.set(name, here.get(name)); } }
     return kept.size ? path + "?" + kept : path;
   }
 

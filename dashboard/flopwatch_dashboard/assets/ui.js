@@ -4,6 +4,7 @@
   const root = document.documentElement;
   const prefix = root.dataset.prefix || "/ui/";
   const RANGES = ["1h", "6h", "24h", "7d", "30d"];
+  const LONGEST = 366 * 86400;
   const TICK_MS = 5000;
   const FRAME = JSON.parse(root.dataset.frame || "[]");
   let lastFacts = null;
@@ -13,14 +14,32 @@
   const store = (key, value) => { try { localStorage.setItem("flopwatch." + key, value); } catch { /* private mode */ } };
   const viewport = () => ({ w: window.innerWidth, h: window.innerHeight });
 
+  const seconds = (text) => { const found = Date.parse(text || ""); return Number.isNaN(found) ? null : found / 1000; };
+  const iso = (value) => new Date(value * 1000).toISOString().slice(0, 16) + "Z";
+
+  function span(q) {
+    const from = seconds(q.get("from")), to = seconds(q.get("to"));
+    return from !== null && to !== null && to - from >= 60 && to - from <= LONGEST ? { from, to } : { from: null, to: null };
+  }
+
+  function zoneOf(q, before) {
+    const zone = q.has("zone") ? q.get("zone") : before ? before.zone : stored("zone");
+    return zone && zone !== "site" ? zone : null;
+  }
+
   function fromAddress(before) {
     const q = new URLSearchParams(location.search);
+    const between = span(q);
     const lang = q.get("lang") || (before && before.lang) || stored("lang") || (root.lang.startsWith("zh") ? "zh" : "en");
     const range = q.get("range") || (before && before.range) || "24h";
     return {
       theme: (q.get("theme") || (before && before.theme) || root.dataset.theme) === "dark" ? "dark" : "light",
       lang: lang.startsWith("zh") ? "zh" : "en",
-      range: RANGES.includes(range) ? range : "24h",
+      range: between.to ? "custom" : RANGES.includes(range) ? range : "24h",
+      from: between.from,
+      to: between.to,
+      zone: zoneOf(q, before),
+      team: q.get("team") || null,
       cluster: q.get("cluster") || null,
       kiosk: q.get("kiosk") === "1",
       inputs: [...q.entries()].filter(([name]) => name.includes(".")),
@@ -32,7 +51,9 @@
     q.set("range", settings.range);
     q.set("theme", settings.theme);
     q.set("lang", settings.lang);
-    if (settings.cluster) { q.set("cluster", settings.cluster); } else { q.delete("cluster"); }
+    const named = { cluster: settings.cluster, team: settings.team, zone: settings.zone,
+      from: settings.to && iso(settings.from), to: settings.to && iso(settings.to) };
+    for (const [name, value] of Object.entries(named)) { if (value) { q.set(name, value); } else { q.delete(name); } }
     history.replaceState(history.state, "", location.pathname + "?" + q.toString());
   }
 
@@ -42,6 +63,7 @@
     document.body.dataset.agThemeMode = settings.theme;
     store("theme", settings.theme);
     store("lang", settings.lang);
+    store("zone", settings.zone || "site");
   }
 
   function same(a, b) { return JSON.stringify(a) === JSON.stringify(b); }
@@ -52,7 +74,7 @@
     const next = Object.assign(!before || by("url") ? fromAddress(before) : Object.assign({}, before), viewport());
     if (by("theme-b")) { next.theme = next.theme === "dark" ? "light" : "dark"; }
     if (by("lang-b")) { next.lang = next.lang === "zh" ? "en" : "zh"; }
-    if (before && by("range") && RANGES.includes(range)) { next.range = range; }
+    if (before && by("range") && RANGES.includes(range)) { Object.assign(next, { range, from: null, to: null }); }
     if (before && by("cluster")) { next.cluster = cluster || null; }
     apply(next);
     if (before && !by("url") && !by("viewport")) { toAddress(next); }
@@ -96,9 +118,10 @@
   }
 
   function go(address) {
+    const path = location.pathname;
     history.pushState({}, "", address);
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
-    window.scrollTo(0, 0);
+    if (location.pathname !== path) { window.scrollTo(0, 0); }
   }
 
   document.addEventListener("click", function (event) {
@@ -120,5 +143,5 @@
   if (root.dataset.kiosk === "1") { setTimeout(() => location.reload(), 86400000); }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.flopwatch = Object.assign(window.dash_clientside.flopwatch || {}, { settings, gate, age, frame, go });
+  window.dash_clientside.flopwatch = Object.assign(window.dash_clientside.flopwatch || {}, { settings, gate, age, frame, go, facts: () => lastFacts });
 })();

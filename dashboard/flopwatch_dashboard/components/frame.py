@@ -9,7 +9,7 @@ from dash.development.base_component import Component
 
 from flopwatch.query import Status
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import parts
+from flopwatch_dashboard.components import parts, scope_bar
 from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import DEFAULT_RANGE, RANGES, View
 
@@ -25,6 +25,8 @@ PARTS = {
     "language": ("lang-b", "children"),
     "skip": ("skip", "children"),
     "person": ("person", "children"),
+    "scope": ("scope", "children"),
+    "scope-hint": ("scope-b", "title"),
     "facts": ("facts", "data"),
 }
 
@@ -41,6 +43,7 @@ def shell() -> Component:
                 html.A("Skip to content", href="#main", id="skip", className="skip"),
                 _header(),
                 html.Div(id="notice", className="notice", **{"aria-live": "polite"}),
+                html.Div(id="scope", className="notice scope"),
                 html.Main(id="main", className="main", tabIndex="-1"),
             ],
             className="app",
@@ -61,12 +64,13 @@ def _stores() -> list[Component]:
     ]
 
 
-def _header() -> Component:
-    ranges = dmc.SegmentedControl(
-        id="range", data=list(RANGES), value=DEFAULT_RANGE, size="xs", **{"aria-label": "Time range"}
-    )
-    cluster = dmc.Select(
-        id="cluster", data=[], size="xs", clearable=True, className="hidden", **{"aria-label": "Cluster"}
+def _buttons() -> list[Component]:
+    """What is shown, pause, language, theme."""
+    scope = html.Button(
+        parts.icon("scope"),
+        id="scope-b",
+        className="btn sq",
+        **{"aria-label": "Range, time zone, team / 时间范围、时区、团队", "aria-haspopup": "dialog"},
     )
     live = html.Button(
         [html.Span(className="dot"), html.Span(id="live"), html.Span(id="age", className="age")],
@@ -85,6 +89,16 @@ def _header() -> Component:
         n_clicks=0,
         **{"aria-label": "Light or dark theme / 浅色或深色"},
     )
+    return [scope, live, language, theme]
+
+
+def _header() -> Component:
+    ranges = dmc.SegmentedControl(
+        id="range", data=list(RANGES), value=DEFAULT_RANGE, size="xs", **{"aria-label": "Time range"}
+    )
+    cluster = dmc.Select(
+        id="cluster", data=[], size="xs", clearable=True, className="hidden", **{"aria-label": "Cluster"}
+    )
     brand = html.Div(
         [html.Span(className="logo"), html.B("flopwatch"), html.Span(id="chips")], className="brand"
     )
@@ -92,7 +106,7 @@ def _header() -> Component:
         [
             brand,
             html.Nav(id="nav", className="nav", **{"aria-label": "Main / 主导航"}),
-            html.Div([cluster, ranges, live, language, theme, html.Span(id="person")], className="tools"),
+            html.Div([cluster, ranges, *_buttons(), html.Span(id="person")], className="tools"),
         ],
         className="top",
     )
@@ -107,6 +121,7 @@ def frame(status: Status, pages: Sequence[Page], current: Page, view: View) -> d
         "age": view.t("frame.age", age="{n}"),
         "lost": view.t("frame.lost"),
         "paused": view.t("frame.paused"),
+        "scope": scope_bar.dialog(status, view),
         "units": [view.t(f"unit.{unit}", n="{n}") for unit in ("second", "minute", "hour", "day")],
     }
     return {
@@ -120,6 +135,8 @@ def frame(status: Status, pages: Sequence[Page], current: Page, view: View) -> d
         "language": view.t("frame.language"),
         "skip": view.t("frame.skip"),
         "person": person(view),
+        "scope": scope_bar.bar(view),
+        "scope-hint": view.t("scope.open"),
         "facts": facts,
     }
 

@@ -1,5 +1,7 @@
 """The top of the Job page: who and what the job is, and its figures as tiles."""
 
+from urllib.parse import quote, urlencode
+
 from dash import html
 from dash.development.base_component import Component
 
@@ -32,7 +34,37 @@ def heading(row: JobRow, view: View) -> list[Component]:
         row.trainer and view.t("job.trainer", trainer=row.trainer),
     ]
     words = " · ".join(fact for fact in facts if fact)
-    return [html.H1(row.name), state, html.Span(words, className="sub", title=row.job_id)]
+    return [html.H1(row.name), state, html.Span(words, className="sub", title=row.job_id), _links(row, view)]
+
+
+def _links(row: JobRow, view: View) -> Component:
+    """Where else to read about the job: its report, and the trainer's own dashboard where one was declared."""
+    query = urlencode({"format": "html", "language": view.lang})
+    address = f"/api/v1/reports/jobs/{quote(row.job_id, safe='')}?{query}"
+    links = [
+        html.A(
+            view.t("job.report"),
+            href=address,
+            target="_blank",
+            className="more",
+            title=view.t("job.report_hint"),
+        ),
+        html.Button(view.t("job.print"), className="more save", **{"data-print": "1"}),
+    ]
+    if row.tracker_url is not None:
+        hint = view.t("job.tracker_hint", url=row.tracker_url)
+        links.insert(
+            0,
+            html.A(
+                view.t("job.tracker"),
+                href=row.tracker_url,
+                target="_blank",
+                rel="noopener noreferrer",
+                className="more",
+                title=hint,
+            ),
+        )
+    return html.Span(links, className="c-l")
 
 
 def job_tiles(job: Job, view: View) -> list[Component]:

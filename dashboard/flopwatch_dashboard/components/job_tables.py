@@ -1,109 +1,13 @@
-"""The tables of the Job page: nodes, sessions, events, the arithmetic of the MFU, shape, findings."""
-
-from typing import Any
+"""How the MFU of a job was reckoned, the shape it rests on, and the key of its strip."""
 
 from dash import html
 from dash.development.base_component import Component
 
 from flopwatch.query import Job, MfuFigure, Term
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import job_found, parts, phrases
+from flopwatch_dashboard.components import job_found, phrases
 from flopwatch_dashboard.components.tables import table
 from flopwatch_dashboard.view import View
-
-
-def nodes(job: Job, view: View) -> Component:
-    """The job's nodes side by side; a node that does not report or whose log cannot be read says so."""
-    columns = [
-        (view.t("col.node"), False),
-        *((view.t(f"col.{key}"), True) for key in ("gpus", "kernel", "tensor", "power", "clock")),
-        (view.t("col.reporting"), False),
-        (view.t("col.log"), False),
-    ]
-    rows = [
-        [
-            node.node,
-            str(node.gpus),
-            wording.percent(node.kernel_active_ratio),
-            wording.percent(node.tensor_active_ratio),
-            wording.si(node.power_watts, "W"),
-            wording.si(node.sm_clock_hertz, "Hz", 2),
-            view.t("yes") if node.reporting else _warned(view.t("no")),
-            _warned(node.log_problem) if node.log_problem else job_found.log_of(node),
-        ]
-        for node in job.nodes
-    ]
-    return table(columns, rows)
-
-
-def _warned(words: str) -> Component:
-    return html.Span([parts.icon("warning"), html.Span(words)], className="sev sev-warning", title=words)
-
-
-def sessions(job: Job, view: View) -> Component:
-    """The launches of the job."""
-    if not job.sessions:
-        return parts.next_step(view.t("job.sessions_none"))
-    zone = job.status.time_zone
-    columns = [
-        (view.t("col.started"), False),
-        (view.t("col.ended"), False),
-        (view.t("col.exit"), False),
-        *((view.t(f"col.{key}"), True) for key in ("steps", "resumed", "lost")),
-    ]
-    rows = [
-        [
-            wording.moment(session.start_seconds, zone),
-            wording.moment(session.end_seconds, zone) if session.end_seconds else view.t("job_state.running"),
-            session.exit_reason or "",
-            html.Span(wording.number(session.steps), title=_span(session.first_step, session.last_step)),
-            "" if session.resumed_from_step is None else wording.number(session.resumed_from_step),
-            wording.number(session.lost_steps),
-        ]
-        for session in job.sessions
-    ]
-    return table(columns, rows)
-
-
-def _span(first: int | None, last: int | None) -> str:
-    return f"{wording.number(first)} … {wording.number(last)}"
-
-
-def marks(job: Job, view: View) -> Component:
-    """What happened in the range, newest first."""
-    if not job.marks:
-        return parts.next_step(view.t("job.marks_none"))
-    items = [
-        html.Li(
-            [
-                html.Span(wording.moment(mark.time_seconds, job.status.time_zone), className="muted"),
-                html.B(view.code("mark", mark.kind)),
-                html.Span(mark.text),
-            ]
-        )
-        for mark in sorted(job.marks, key=lambda mark: -mark.time_seconds)
-    ]
-    return html.Ul(items, className="events")
-
-
-def findings(job: Job, view: View) -> Component:
-    """Doubts about the figures, beside the figures."""
-    if not job.findings:
-        return parts.next_step(view.t("job.findings_none"))
-    items = [
-        html.Li([parts.icon("warning"), html.Span(_finding(found.code, found.text, found.values, view))])
-        for found in job.findings
-    ]
-    return html.Ul(items, className="findings sev-warning")
-
-
-def _finding(code: str, words: str, values: dict[str, Any], view: View) -> str:
-    key = f"finding.{code}"
-    wanted = view.placeholders(key) if view.knows(key) else None
-    known = {**values, "explanation": phrases.explanation(values.get("explained_by"), view)}
-    if wanted is None or any(name not in known for name in wanted):
-        return words
-    return view.t(key, **{name: phrases.shown(name, known[name], view) for name in wanted})
 
 
 def arithmetic(job: Job, view: View) -> Component:

@@ -1,6 +1,6 @@
 """Small parts of every page: icons, cards, graphs, severities, what to do when there is nothing."""
 
-from typing import Any
+from typing import Any, Literal
 
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -66,6 +66,22 @@ def link(text: str, href: str) -> Component:
 def download(text: str, href: str, hint: str) -> Component:
     """A link to a CSV of the API."""
     return html.A([icon("down"), html.Span(text)], href=href, className="more csv", download="", title=hint)
+
+
+def save(kind: Literal["csv", "png"], graph_id: str, view: View) -> Component:
+    """A button that saves what a graph shows; the browser makes the file."""
+    data = {"data-save": kind, "data-graph": graph_id, "data-zone": view.shown_zone}
+    return html.Button(
+        view.t(f"frame.{kind}"),
+        className="more save",
+        title=view.t(f"frame.{kind}_hint"),
+        **data,
+    )
+
+
+def saves(graph_id: str, view: View) -> tuple[Component, Component]:
+    """Buttons for the figures as CSV and for the picture."""
+    return save("csv", graph_id, view), save("png", graph_id, view)
 
 
 def severity(level: Severity, view: View, count: int | None = None) -> Component:

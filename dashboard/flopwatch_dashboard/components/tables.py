@@ -35,7 +35,7 @@ def top_jobs(jobs: Sequence[JobRow], view: View, count: int) -> Component:
         (view.t("col.job"), False),
         (view.t("col.gpus"), True),
         (view.t("col.mfu"), True),
-        (view.t("col.trend_range", range=view.range_name), False),
+        (view.t("col.trend_range", range=view.range_label), False),
         (view.t("col.waste"), True),
         (view.t("col.cause"), False),
     ]
@@ -71,7 +71,7 @@ def trend(job: JobRow, view: View) -> Component:
     if drawing is None:
         return html.Span(wording.UNKNOWN, className="muted")
     known = [value for value in job.trend if value is not None]
-    label = f"{view.t('col.trend_range', range=view.range_name)}: {wording.percent(known[-1])}"
+    label = f"{view.t('col.trend_range', range=view.range_label)}: {wording.percent(known[-1])}"
     return html.Img(src=drawing, alt=label, className="spark")
 
 

@@ -69,8 +69,23 @@ def _bars(days: Sequence[Day], names: list[str], line: float, view: View) -> dic
 def _note(day: Day, view: View) -> str:
     if day.billable_ratio is None:
         return view.t("fleet.day_unknown")
-    shown = wording.percent(day.billable_ratio)
-    return shown if day.valid else f"{shown} · {view.t('fleet.day_partial')}"
+    told = [wording.percent(day.billable_ratio)]
+    if not day.valid:
+        told.append(view.t("fleet.day_partial"))
+    strict = day.billable_without_barely_used_ratio
+    if strict is not None and strict != day.billable_ratio:
+        told.append(view.t("fleet.day_barely", value=wording.percent(strict)))
+    return "<br>".join([*told, _standing(day, view)])
+
+
+def _standing(day: Day, view: View) -> str:
+    """Whether the figure of the day may still change, and whether it did after it was final."""
+    if not day.frozen:
+        return view.t("fleet.day_open")
+    if day.revised_seconds is None:
+        return view.t("fleet.day_frozen")
+    time = wording.moment(day.revised_seconds, view.shown_zone)
+    return view.t("fleet.day_revised", revision=day.revision or 1, time=time)
 
 
 def _shortfall(days: Sequence[Day], names: list[str], line: float, view: View) -> dict[str, Any]:

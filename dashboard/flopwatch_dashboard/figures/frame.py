@@ -73,7 +73,7 @@ def layout(view: View, **changes: Any) -> dict[str, Any]:
             "font": {"color": palette["tiptext"], "size": size},
             "bordercolor": "rgba(0,0,0,0)",
         },
-        "uirevision": view.range_name,
+        "uirevision": view.shown_range,
         "autosize": True,
         "xaxis": x_axis,
         "yaxis": y_axis,

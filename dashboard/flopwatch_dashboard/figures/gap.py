@@ -100,6 +100,15 @@ def description(job: Job, view: View) -> str:
     )
 
 
+def note(job: Job, view: View) -> str:
+    """What the last bar without a bucket means: time inside the steps, or time that nobody explains."""
+    found = losses(job)
+    if not found or found[-1].bucket is not None:
+        return ""
+    key = "job.gap_inside_note" if found[-1].ratio < 0 else "job.gap_rest_note"
+    return view.t(key, points=_points(found[-1].ratio, view))
+
+
 def name(loss: Loss, view: View) -> str:
     """A loss in words."""
     if loss.bucket is not None:

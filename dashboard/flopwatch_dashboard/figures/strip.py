@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from flopwatch.query import Job, Mark
+from flopwatch.query import Job
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.figures import frame
+from flopwatch_dashboard.figures import events, frame
 from flopwatch_dashboard.view import View
-
-SYMBOLS = {"restart": "triangle-down", "checkpoint": "diamond", "evaluation": "square", "alert": "x"}
 
 
 def strip(job: Job, view: View) -> frame.Figure:
@@ -27,7 +25,7 @@ def strip(job: Job, view: View) -> frame.Figure:
         "hovertemplate": "%{customdata}<extra></extra>",
         "width": 0.9,
     }
-    traces = [bars, _marks(job.marks, zone, view)] if job.marks else [bars]
+    traces = [bars, events.symbols(events.drawn(job.marks), 0.75, zone, view)] if job.marks else [bars]
     low, high = job.strip[0].start_seconds, job.strip[-1].end_seconds
     window = [wording.local(edge, zone).strftime("%Y-%m-%d %H:%M:%S") for edge in (low, high)]
     layout = frame.layout(
@@ -78,19 +76,3 @@ def _note(job: Job, index: int, view: View) -> str:
     length = view.duration(stretch.end_seconds - stretch.start_seconds)
     words = f"<b>{view.t('class.' + stretch.ledger_class)}</b> · {view.bucket(stretch.bucket)}"
     return f"{words}<br>{begin} – {end} · {length}"  # noqa: RUF001 - a range takes an en dash
-
-
-def _marks(marks: tuple[Mark, ...], zone: str, view: View) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": frame.times([mark.time_seconds for mark in marks], zone),
-        "y": [0.75] * len(marks),
-        "marker": {
-            "symbol": [SYMBOLS.get(mark.kind, "circle") for mark in marks],
-            "size": view.font_px * 0.8,
-            "color": view.palette["text"],
-        },
-        "customdata": [f"{view.code('mark', mark.kind)}: {mark.text}" for mark in marks],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }

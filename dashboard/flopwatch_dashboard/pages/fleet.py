@@ -72,12 +72,18 @@ def _top(fleet: Fleet, view: View) -> Component:
     return tables.top_jobs(fleet.top_jobs, view, 6 if view.kiosk or view.height < 900 else 9)
 
 
+def _top_title(view: View) -> str:
+    if view.team is None:
+        return view.t("fleet.top")
+    return view.t("fleet.top_team", team=view.team, range=view.range_label)
+
+
 def _activity_words(fleet: Fleet, view: View) -> str:
     ends = {name: lines.at_end(fleet.series, f"{name}_active") for name in ("kernel", "tensor")}
     target = fleet.mfu_target_ratio
     return view.t(
         "fleet.activity_aria",
-        range=view.range_name,
+        range=view.shown_range,
         kernel=wording.percent(ends["kernel"]),
         tensor=wording.percent(ends["tensor"]),
         mfu=wording.percent(lines.at_end(fleet.series, "mfu")),
@@ -93,17 +99,24 @@ def _heads(fleet: Fleet, view: View) -> dict[str, list[Component]]:
         "daily-head": parts.head(
             "fleet-daily",
             view.t("fleet.daily"),
-            view.t("fleet.daily_sub", days=len(fleet.days), zone=fleet.status.time_zone),
+            view.t("fleet.daily_sub", days=len(fleet.days), zone=view.site_zone),
             days,
+            parts.save("png", "fleet-daily-g", view),
         ),
         "fall-head": parts.head(
             "fleet-fall",
             view.t("fleet.fall"),
             view.t("fleet.fall_sub_money" if priced else "fleet.fall_sub"),
             parts.download(csv, view.export("ledger"), view.t("fleet.fall")),
+            parts.save("png", "fleet-fall-g", view),
         ),
-        "activity-head": parts.head("fleet-activity", view.t("fleet.activity"), view.t("fleet.activity_sub")),
-        "top-head": parts.head("fleet-top", view.t("fleet.top"), "", parts.link(all_, view.link("jobs"))),
+        "activity-head": parts.head(
+            "fleet-activity",
+            view.t("fleet.activity"),
+            view.t("fleet.activity_sub"),
+            *parts.saves("fleet-activity-g", view),
+        ),
+        "top-head": parts.head("fleet-top", _top_title(view), "", parts.link(all_, view.link("jobs"))),
         "alerts-head": parts.head(
             "fleet-alerts", view.t("fleet.alerts"), "", parts.link(all_, view.link("alerts"))
         ),

@@ -7,14 +7,27 @@ from dash.development.base_component import Component
 
 from flopwatch.query import Job, Query
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import job_diagnosis, job_head, job_tables, parts, phrases, tables
-from flopwatch_dashboard.figures import gap, lines, strip
+from flopwatch_dashboard.components import (
+    job_diagnosis,
+    job_events,
+    job_findings,
+    job_goodput,
+    job_head,
+    job_nodes,
+    job_tables,
+    parts,
+    phrases,
+    tables,
+)
+from flopwatch_dashboard.figures import events, gap, lines, spread, strip
 from flopwatch_dashboard.figures.lines import Line
 from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
-GRAPHS = ("mfu", "gap", "strip", "steps", "activity", "network", "power")
-LISTS = ("diagnosis", "nodes", "shape", "findings", "sessions", "marks", "alerts")
+GRAPHS = ("mfu", "gap", "strip", "steps", "spread", "activity", "network", "power")
+CURVES = ("mfu", "steps", "spread", "activity", "network", "power")
+"""Graphs whose figures can be saved as a table."""
+LISTS = ("diagnosis", "goodput", "nodes", "shape", "findings", "sessions", "marks", "alerts")
 CARDS = (*GRAPHS, *LISTS)
 
 
@@ -25,12 +38,14 @@ def skeleton() -> list[Component]:
         content = html.Div(id=f"job-{name}", className="scroll", tabIndex="0")
         cards[name] = parts.card(f"job-{name}", content, kind="list")
     cards["strip"].children.append(html.Div(id="job-legend"))
+    cards["gap"].children.append(html.P(id="job-gap-note", className="muted note"))
     rows = [
         html.Div([cards["mfu"], cards["gap"]], className="row r1"),
         cards["diagnosis"],
         cards["strip"],
-        html.Div([cards["steps"], cards["activity"]], className="row two"),
-        html.Div([cards["network"], cards["power"]], className="row two"),
+        html.Div([cards["steps"], cards["spread"]], className="row two"),
+        html.Div([cards["activity"], cards["network"]], className="row two"),
+        html.Div([cards["power"], cards["goodput"]], className="row two"),
         html.Div([cards["nodes"], cards["shape"]], className="row r1"),
         html.Div([cards["findings"], cards["alerts"]], className="row two"),
         html.Div([cards["sessions"], cards["marks"]], className="row two"),
@@ -57,6 +72,7 @@ def render(query: Query, view: View, item: str) -> dict[str, Any]:
         "tiles": job_head.job_tiles(job, view),
         "standing": job_head.standing(job, view),
         "legend": job_tables.legend(job, view),
+        "gap-note": gap.note(job, view),
         **_figures(job, view),
         **_lists(job, view),
         **_heads(job, view),
@@ -77,10 +93,11 @@ def _figures(job: Job, view: View) -> dict[str, Any]:
     p50, p99 = job.step_percentiles.get("p50"), job.step_percentiles.get("p99")
     rules = [value for value in (p50, p99) if value is not None]
     figures = {
-        "mfu": lines.mfu(job.series, target, zone, view),
+        "mfu": events.on_curve(lines.mfu(job.series, target, zone, view), job.marks, zone, view),
         "gap": gap.gap(job, view),
         "strip": strip.strip(job, view),
         "steps": lines.amounts(job.steps, [_step_line(job)], zone, view, rules),
+        "spread": spread.spread(job, view),
         "activity": lines.activity(job.series, target, zone, view),
         "network": lines.amounts(job.series, _network(job), zone, view),
         "power": lines.amounts(job.series, _power(job), zone, view),
@@ -94,13 +111,16 @@ def _words(job: Job, view: View) -> dict[str, str]:
     ends = {name: lines.at_end(series, name) for name in series.columns}
     percent = {name: wording.percent(ends.get(name)) for name in ("mfu", "kernel_active", "tensor_active")}
     return {
-        "mfu": view.t("job.mfu_aria", range=view.range_name, value=percent["mfu"], target=target),
+        "mfu": _mfu_words(
+            job, view.t("job.mfu_aria", range=view.shown_range, value=percent["mfu"], target=target), view
+        ),
         "gap": gap.description(job, view),
         "strip": strip.description(job, view),
         "steps": view.t("job.steps_aria", **_percentiles(job)),
+        "spread": spread.description(job, view),
         "activity": view.t(
             "fleet.activity_aria",
-            range=view.range_name,
+            range=view.shown_range,
             kernel=percent["kernel_active"],
             tensor=percent["tensor_active"],
             mfu=percent["mfu"],
@@ -117,6 +137,11 @@ def _words(job: Job, view: View) -> dict[str, str]:
             memory=wording.percent(ends.get("memory_used_ratio")),
         ),
     }
+
+
+def _mfu_words(job: Job, words: str, view: View) -> str:
+    told = events.counts(job.marks, view)
+    return f"{words} {view.t('job.marks')}: {told}" if told else words
 
 
 def _percentiles(job: Job) -> dict[str, str]:
@@ -165,11 +190,12 @@ def _power(job: Job) -> list[Line]:
 def _lists(job: Job, view: View) -> dict[str, Any]:
     return {
         "diagnosis": job_diagnosis.diagnosis(job, view),
-        "nodes": job_tables.nodes(job, view),
+        "goodput": job_goodput.goodput(job, view),
+        "nodes": job_nodes.nodes(job, view),
         "shape": [job_tables.shape(job, view), job_tables.arithmetic(job, view)],
-        "findings": job_tables.findings(job, view),
-        "sessions": job_tables.sessions(job, view),
-        "marks": job_tables.marks(job, view),
+        "findings": job_findings.findings(job, view),
+        "sessions": job_events.sessions(job, view),
+        "marks": job_events.marks(job, view),
         "alerts": tables.alert_list(job.alerts, job.status.now_seconds, view),
     }
 
@@ -193,13 +219,31 @@ def _heads(job: Job, view: View) -> dict[str, list[Component]]:
         "activity": (view.t("job.activity"), view.t("job.activity_sub")),
         "network": (view.t("job.network"), view.t("job.network_sub")),
         "power": (view.t("job.power"), view.t("job.power_sub")),
-        "nodes": (view.t("job.nodes"), view.t("job.nodes_sub")),
+        "nodes": (view.t("job.nodes"), job_nodes.summary(job, view)),
+        "goodput": (view.t("job.goodput"), view.t("job.goodput_sub")),
+        "spread": (view.t("job.spread"), _spread_sub(job, view)),
         "shape": (
             view.t("job.shape"),
             view.t("job.shape_sub", origin=job.shape_origin) if job.shape_origin else "",
         ),
     }
-    return {f"{name}-head": parts.head(f"job-{name}", *words) for name, words in titles.items()}
+    return {
+        f"{name}-head": parts.head(f"job-{name}", *words, *_links(name, view))
+        for name, words in titles.items()
+    }
+
+
+def _links(name: str, view: View) -> tuple[Component, ...]:
+    """What of a card can be saved."""
+    if name not in GRAPHS:
+        return ()
+    graph = f"job-{name}-g"
+    return parts.saves(graph, view) if name in CURVES else (parts.save("png", graph, view),)
+
+
+def _spread_sub(job: Job, view: View) -> str:
+    found = spread.found_in(job)
+    return view.t("job.spread_sub", count=wording.number(found.records)) if found else ""
 
 
 PAGE = Page(
@@ -216,6 +260,7 @@ PAGE = Page(
         "tiles": ("job-tiles", "children"),
         "standing": ("job-standing", "children"),
         "legend": ("job-legend", "children"),
+        "gap-note": ("job-gap-note", "children"),
         **{name: (f"job-{name}-g", "figure") for name in GRAPHS},
         **{f"{name}-aria": (f"job-{name}-g-wrap", "aria-label") for name in GRAPHS},
         **{name: (f"job-{name}", "children") for name in LISTS},

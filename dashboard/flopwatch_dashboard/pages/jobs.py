@@ -46,7 +46,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
 def _counts(jobs: Jobs, view: View) -> str:
     states = Counter(job.state for job in jobs.rows)
     counts = {state: wording.number(states[state]) for state in ("running", "waiting", "stalled", "ended")}
-    return view.t("jobs.sub", range=view.range_name, **counts)
+    return view.t("jobs.sub", range=view.shown_range, **counts)
 
 
 def _nothing(view: View) -> Component:

@@ -4,7 +4,9 @@
 from flopwatch_dashboard.texts.en_alerts import ALERT_TEXTS
 from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.en_diagnosis import DIAGNOSIS_TEXTS
+from flopwatch_dashboard.texts.en_job import JOB_TEXTS
 from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.en_scope import SCOPE_TEXTS
 from flopwatch_dashboard.texts.en_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
 
@@ -12,7 +14,9 @@ TEXTS: dict[str, str] = {
     **ALERT_TEXTS,
     **BREAKEVEN_TEXTS,
     **DIAGNOSIS_TEXTS,
+    **JOB_TEXTS,
     **MFU_TEXTS,
+    **SCOPE_TEXTS,
     **SIGNIN_TEXTS,
     **SOURCE_TEXTS,
     # frame
@@ -157,7 +161,7 @@ TEXTS: dict[str, str] = {
     "fleet.fall_part": "{name} {hours} ({share})",
     "fleet.unsold": "unsold capacity",
     "fleet.activity": "Busy is not productive",
-    "fleet.activity_sub": "kernel active, tensor active and MFU",
+    "fleet.activity_sub": "kernel, tensor, MFU",
     "fleet.activity_aria": "Over {range}: kernel active {kernel}, tensor active {tensor}, MFU {mfu} at the end; target {target}.",
     "fleet.top": "Jobs wasting the most today",
     "fleet.top_empty": "No job has wasted GPU time today.",

@@ -4,7 +4,9 @@
 from flopwatch_dashboard.texts.zh_alerts import ALERT_TEXTS
 from flopwatch_dashboard.texts.zh_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.zh_diagnosis import DIAGNOSIS_TEXTS
+from flopwatch_dashboard.texts.zh_job import JOB_TEXTS
 from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.zh_scope import SCOPE_TEXTS
 from flopwatch_dashboard.texts.zh_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
 
@@ -12,7 +14,9 @@ TEXTS: dict[str, str] = {
     **ALERT_TEXTS,
     **BREAKEVEN_TEXTS,
     **DIAGNOSIS_TEXTS,
+    **JOB_TEXTS,
     **MFU_TEXTS,
+    **SCOPE_TEXTS,
     **SIGNIN_TEXTS,
     **SOURCE_TEXTS,
     # frame
@@ -157,7 +161,7 @@ TEXTS: dict[str, str] = {
     "fleet.fall_part": "{name} {hours}（{share}）",
     "fleet.unsold": "未售出容量",
     "fleet.activity": "忙碌不等于高效",
-    "fleet.activity_sub": "GPU 利用率、Tensor Core 活跃率与 MFU",
+    "fleet.activity_sub": "利用率、Tensor、MFU",
     "fleet.activity_aria": "{range} 内末值：GPU 利用率（nvidia-smi）{kernel}，Tensor Core 活跃率 {tensor}，MFU {mfu}；目标 {target}。",
     "fleet.top": "今日浪费最多的作业",
     "fleet.top_empty": "今日没有作业浪费卡时。",

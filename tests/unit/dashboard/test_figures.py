@@ -240,7 +240,7 @@ def test_the_strip_has_the_stretches_in_their_colours_and_the_events() -> None:
 
     assert bars["marker"]["color"] == [DARK["in_job_loss"], DARK["productive"]]
     assert decoded(bars["x"])[0] == pytest.approx(842 / 256 * 3_600_000)
-    assert marks["customdata"] == ["restart: session s-2 from step 8,180", "checkpoint: step 10,000"]
+    assert marks["customdata"] == ["restart: session s-2 from step 8,180", "checkpoint: step 10,000 · 3 min"]
     assert strip.description(job, ENGLISH) == "State over time: In-job loss 14%, Productive 86%."
 
 
