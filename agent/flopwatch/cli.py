@@ -56,6 +56,10 @@ COMMANDS = {
         "check, export, back up and restore what the collector keeps",
         True,
     ),
+    "budgets": Command(
+        "flopwatch.budgets_command",
+        "what was used of budgets and quotas, and where their periods will end",
+    ),
     "goodput": Command(
         "flopwatch.goodput_command",
         "goodput job|model: what interruptions cost, what faster recovery would bring",

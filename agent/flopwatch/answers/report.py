@@ -6,6 +6,7 @@ GPU time is integer milliseconds; the lines of one report add up to its ledger e
 from dataclasses import dataclass
 from typing import Literal
 
+from flopwatch.answers.budget import BudgetStanding
 from flopwatch.answers.economy import PriceTag
 from flopwatch.answers.frame import Status
 from flopwatch.answers.goodput import Goodput
@@ -117,6 +118,8 @@ class Report:
     fleet_mfu_coverage_ratio: float | None
     prices: tuple[PriceTag, ...]
     coverage: Coverage
+    budgets: tuple[BudgetStanding, ...] = ()
+    """In the calendar periods that the report's end lies in; of one cluster only its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from flopwatch_collector.economics import budgets
 from flopwatch_collector.economics.budgets import DeclaredJob, Spending
 from flopwatch_collector.model import Columns, JobRecord
 from flopwatch_collector.reports.chargeback import is_platform_loss
-from flopwatch_collector.reports.making import ReportMaker
+from flopwatch_collector.reports.making import MOMENT_SECONDS, Question, ReportMaker
 from flopwatch_collector.watched import BudgetHealth
 
 FRESH_SECONDS = 300.0
@@ -55,6 +55,14 @@ class BudgetBook:
             budgets=self.standings(status.now_seconds),
             overruns=self.overruns(status.now_seconds),
         )
+
+    def of_report(self, asked: Question) -> tuple[BudgetStanding, ...]:
+        """Budgets as they stood at a report's end, which may be the end of their period."""
+        end = min(asked.end_seconds, self.maker.status().now_seconds)
+        found = self.standings(end - MOMENT_SECONDS)
+        if asked.cluster is None:
+            return found
+        return tuple(each for each in found if each.scope == "cluster" and each.who == asked.cluster)
 
     def standings(self, now: float) -> tuple[BudgetStanding, ...]:
         """Every budget in its current period; budgets of the same period share one reading of the ledger."""

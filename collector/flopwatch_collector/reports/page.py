@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from flopwatch.answers.report import Report
 from flopwatch_collector.reports import sections
+from flopwatch_collector.reports.budget_section import budgets
 from flopwatch_collector.reports.style import CSS
 from flopwatch_collector.reports.wording import Language, Words
 
@@ -23,6 +24,7 @@ def html_of(report: Report, language: Language) -> bytes:
         sections.goodput(report.goodput, report.goodput_coverage_ratio, words),
         sections.gains(report.goodput, words),
         sections.chargeback(report, words),
+        budgets(report.budgets, words),
         sections.coverage(report, words),
         sections.prices(report, words),
     ]

@@ -58,7 +58,7 @@ class Reports:
 
     def report(self, asked: Question) -> Report:
         """The report as a value."""
-        return self.maker.report(asked)
+        return replace(self.maker.report(asked), budgets=self.budgets.of_report(asked))
 
     def file(self, asked: Question, format_: Format, language: Language) -> File:
         """The report as a file.

@@ -45,6 +45,19 @@ def test_budgets_are_what_the_ledger_says(site: Site) -> None:
     }
 
 
+def test_a_report_has_the_budgets_of_the_periods_that_its_end_lies_in(site: Site) -> None:
+    client = TestClient(site.running.app)
+    report = client.get("/api/v1/report", params={"last": "24h", "format": "json"}).json()
+    page = client.get("/api/v1/report", params={"last": "24h", "format": "html"}).text
+
+    held = 8 * 3_570 / 3_600
+    found = {each["name"]: each for each in report["budgets"]}
+    assert found["all"]["used"] == pytest.approx(held, abs=0.01)
+    assert found["nlp"]["state"] == "critical"
+    assert "Budgets and quotas" in page
+    assert "llama-*" in page
+
+
 def test_a_job_beyond_its_declared_gpu_hours_is_named(site: Site) -> None:
     client = TestClient(site.running.app)
     (job,) = client.get("/api/v1/jobs").json()["jobs"]
