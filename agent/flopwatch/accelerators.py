@@ -7,11 +7,15 @@ from flopwatch.peaks.newer import NEWER
 from flopwatch.peaks.older import OLDER
 from flopwatch.peaks.others import OTHERS
 
-__all__ = ["ACCELERATORS", "DTYPES", "Accelerator", "by_name", "by_product", "dtype_of", "overridden"]
+__all__ = [
+    "ACCELERATORS", "DTYPES", "Accelerator", "by_name", "by_product", "dtype_of", "overridden", "products_like",
+]  # fmt: skip
 
 ACCELERATORS: tuple[Accelerator, ...] = (*OLDER, *NEWER, *OTHERS)
 _BY_NAME = {name: item for item in ACCELERATORS for name in (*item.nvml_names, *item.aliases)}
-_BY_PRODUCT = {item.name: item for item in ACCELERATORS}
+_ONLY_FORM = " (HGX/DGX)"
+"""Said of a product that has no other form, so that people leave it out."""
+_BY_PRODUCT = {item.name.removesuffix(_ONLY_FORM).casefold(): item for item in ACCELERATORS}
 
 
 def by_name(nvml_name: str, overrides: Iterable[Accelerator] = ()) -> Accelerator | None:
@@ -33,8 +37,17 @@ def by_name(nvml_name: str, overrides: Iterable[Accelerator] = ()) -> Accelerato
 
 
 def by_product(name: str) -> Accelerator | None:
-    """The accelerator of a product name of this table such as ``H100 SXM``: for people, not for NVML strings."""
-    return _BY_PRODUCT.get(name)
+    """The accelerator of a product name of this table such as ``H100 SXM``: for people, not for NVML strings.
+
+    A name that several forms share (``H100``) is none of them: their peaks differ.
+    """
+    return _BY_PRODUCT.get(" ".join(name.split()).removesuffix(_ONLY_FORM).casefold())
+
+
+def products_like(name: str) -> tuple[str, ...]:
+    """Products that begin as ``name`` does, for the message about a name that is none."""
+    words = name.casefold().removeprefix("nvidia ").replace("-", " ").split()
+    return tuple(item.name for item in ACCELERATORS if words and words[0] == item.name.casefold().split()[0])
 
 
 def overridden(nvml_name: str, tflops: Mapping[str, float], source: str = "") -> Accelerator:

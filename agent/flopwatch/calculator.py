@@ -149,8 +149,8 @@ def _accelerator(name: str, peak_tflops: float | None, dtype: str) -> Accelerato
     found = accelerators.by_name(name) or accelerators.by_product(name)
     if found is None:
         raise WrongInput(
-            f"--gpu is {name!r}, which no table has; allowed: the exact name that nvidia-smi -L prints, "
-            "or --peak-tflops with the dense peak"
+            f"--gpu is {name!r}, which no table has{_near(name)}; allowed: the exact name that nvidia-smi -L prints, "
+            "a product such as 'H100 SXM', or --peak-tflops with the dense peak"
         )
     if found.peak_flops(dtype) is None:
         formats = ", ".join(found.tflops) or "none"
@@ -159,6 +159,12 @@ def _accelerator(name: str, peak_tflops: float | None, dtype: str) -> Accelerato
             "or --peak-tflops"
         )
     return found
+
+
+def _near(name: str) -> str:
+    """The products that may be meant, in words."""
+    found = accelerators.products_like(name)
+    return f" (there are {', '.join(found)})" if found else ""
 
 
 def _tokens_per_second(options: argparse.Namespace) -> float:

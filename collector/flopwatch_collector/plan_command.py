@@ -181,8 +181,10 @@ def _peak(options: argparse.Namespace) -> float:
         raise WrongUse("--gpu or --peak-tflops is needed")
     found = accelerators.by_name(options.gpu) or accelerators.by_product(options.gpu)
     if found is None:
+        products = ", ".join(accelerators.products_like(options.gpu))
+        near = f" (there are {products})" if products else ""
         raise WrongUse(
-            f"--gpu is {options.gpu!r}, which no table has; allowed: the exact name that nvidia-smi -L prints, "
+            f"--gpu is {options.gpu!r}, which no table has{near}; allowed: the exact name that nvidia-smi -L prints, "
             "a product such as 'H100 SXM', or --peak-tflops with the dense peak"
         )
     peak = found.peak_flops(dtype)

@@ -290,3 +290,27 @@ def test_the_clock_of_the_peak_is_the_one_the_peak_is_made_of():
 def test_the_fastest_format_leaves_integers_out():
     assert accelerators.by_name("NVIDIA H100 80GB HBM3").fastest_dtype == "fp8"
     assert accelerators.by_name("NVIDIA B100").fastest_dtype is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "product"),
+    [
+        ("H100 SXM", "H100 SXM"),
+        ("h100  sxm", "H100 SXM"),
+        ("B200", "B200 (HGX/DGX)"),
+        ("b300", "B300 (HGX/DGX)"),
+    ],
+)
+def test_people_may_write_a_product_in_any_case_and_leave_out_its_only_form(typed, product):
+    assert accelerators.by_product(typed).name == product
+
+
+@pytest.mark.parametrize("typed", ["H100", "H200", "A100", "H100 SX", "B20", ""])
+def test_a_part_of_a_products_name_is_no_product(typed):
+    assert accelerators.by_product(typed) is None
+
+
+def test_a_name_that_several_products_share_gives_their_names():
+    assert accelerators.products_like("NVIDIA H200") == ("H200 SXM", "H200 NVL")
+    assert accelerators.products_like("A800-SXM5") == ("A800 SXM", "A800 PCIe")
+    assert accelerators.products_like("H9000") == ()
