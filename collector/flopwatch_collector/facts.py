@@ -50,6 +50,8 @@ class NodeFacts:
     """Whether its agent ever reported; else it is only told of by a scheduler or the settings."""
     standing: NodeStanding | None = None
     """What is declared of the whole node now; None: nothing."""
+    maintenance: bool = False
+    """Whether it is taken out of service for maintenance, with whatever runs on it."""
     health: NodeHealth = field(default_factory=NodeHealth)
 
 

@@ -4,11 +4,12 @@ import pytest
 from tests.incidents.fleet_week import week
 from tests.incidents.labelled import all_incidents
 from tests.incidents.playing import Fired, play
-from tests.incidents.scoring import false_criticals, scores, table
+from tests.incidents.scoring import by_kind, false_criticals, kinds_table, scores, table
 from tests.incidents.world import Incident
 
-SEEDS = (0,)
-"""More seeds take 15 s of a core each; three were played for the figures in docs/diagnosis.md."""
+SEEDS = (0, 1, 2)
+"""15 s of a core each."""
+WEEKS = 12
 CRITICAL = ("JobHang",)
 
 
@@ -22,7 +23,7 @@ def test_critical_rules_are_precise_and_hangs_are_found_in_two_minutes(
 ) -> None:
     found = scores(results)
 
-    print(f"\n{len(results)} courses\n{table(found)}")
+    print(f"\n{len(results)} courses\n{table(found)}\n\n{kinds_table(by_kind(results))}")
     assert false_criticals(results) == []
     assert all(found[rule].precision >= 0.95 for rule in CRITICAL)
     assert max(found["JobHang"].delays) <= 135.0
@@ -38,10 +39,10 @@ def test_faults_below_the_bar_name_nobody(results: list[tuple[Incident, tuple[Fi
 
 
 def test_a_healthy_fleet_has_at_most_one_false_critical_a_week() -> None:
-    weeks = [week(seed) for seed in range(2)]
+    weeks = [week(seed) for seed in range(WEEKS)]
 
     for one in weeks:
         print(
             f"\n{one.steps} steps, {one.silences} silences: {len(one.hangs)} false hangs, {one.suspects} suspects"
         )
-    assert sum(len(one.hangs) + one.drops for one in weeks) / len(weeks) <= 1.0
+    assert max(len(one.hangs) + one.drops for one in weeks) <= 1

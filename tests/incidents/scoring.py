@@ -62,6 +62,49 @@ def false_criticals(results: Iterable[tuple[Incident, tuple[Fired, ...]]]) -> li
     ]
 
 
+@dataclass(kw_only=True)
+class KindScore:
+    """Of one kind of incident, whatever the rule."""
+
+    courses: int = 0
+    abstained: int = 0
+    """Of them with a fault that the evidence does not prove, and of which nothing critical was said."""
+    score: Score = field(default_factory=Score)
+
+
+def by_kind(results: Iterable[tuple[Incident, tuple[Fired, ...]]]) -> dict[str, KindScore]:
+    """Precision, recall and detection time of every kind: of all the rules that were to fire, and of no others."""
+    found: dict[str, KindScore] = {}
+    for incident, fired in results:
+        one = found.setdefault(incident.kind, KindScore())
+        one.courses += 1
+        one.abstained += int(
+            incident.abstains and not {each.rule for each in fired} & {"JobHang", "Straggler"}
+        )
+        for score in scores([(incident, fired)]).values():
+            one.score.found += score.found
+            one.score.missed += score.missed
+            one.score.false += score.false
+            one.score.delays += score.delays
+    return found
+
+
+def kinds_table(found: dict[str, KindScore]) -> str:
+    """The same as rows of a Markdown table."""
+    rows = [
+        "| kind | courses | precision | recall | median detection | abstains |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind, one in sorted(found.items()):
+        score, delay = one.score, one.score.delay_seconds
+        wanted = score.found + score.missed
+        told = f"{delay:.0f} s" if delay is not None else "-"
+        precision = f"{score.precision:.2f}" if wanted + score.false else "nothing said"
+        recall = f"{score.recall:.2f}" if wanted else "-"
+        rows.append(f"| {kind} | {one.courses} | {precision} | {recall} | {told} | {one.abstained or '-'} |")
+    return "\n".join(rows)
+
+
 def table(found: dict[str, Score]) -> str:
     """Rows for people."""
     rows = ["rule                 incidents  precision  recall  median detection"]

@@ -1,11 +1,11 @@
-"""Which alerts are shown and not sent: explained by another, silenced, or on a node in maintenance. Pure."""
+"""Which alerts are shown and not sent: explained by another, silenced, or on a node out of service. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from flopwatch.query import AlertRow
 from flopwatch_collector.alerting.desk import Words
-from flopwatch_collector.alerting.inhibition import ACTIVE, Node, confined_to, inhibited
+from flopwatch_collector.alerting.inhibition import ACTIVE, Node, confined_to, inhibited, node_of
 from flopwatch_collector.alerting.state import AlertRecord
 from flopwatch_collector.facts import Facts
 
@@ -23,7 +23,7 @@ class Hushed:
     taken: Mapping[str, str] = field(default_factory=dict)
     """Acknowledged, by whom: it is not repeated."""
     maintained: frozenset[Node] = frozenset()
-    """Nodes in maintenance."""
+    """Nodes in maintenance, or drained."""
 
     def of(self, fingerprint: str) -> str | None:
         """Why it is not sent; None when it is."""
@@ -38,15 +38,21 @@ def hushed(records: Iterable[AlertRecord], facts: Facts, words: Words) -> Hushed
         for job in facts.jobs
         if job.row.state != "ended"
     }
-    maintained = frozenset((node.cluster, node.node) for node in facts.nodes if node.bucket == "MAINT")
+    maintained = frozenset(
+        (node.cluster, node.node) for node in facts.nodes if node.maintenance or node.bucket == "MAINT"
+    )
+    drained = frozenset((node.cluster, node.node) for node in facts.nodes if node.standing == "out")
     silenced = {
-        record.fingerprint: MAINTENANCE for record in active if confined_to(record, maintained, nodes_of_job)
+        record.fingerprint: MAINTENANCE
+        for record in active
+        if confined_to(record, maintained, nodes_of_job)
+        or ("node" in record.labels and node_of(record) in drained)
     }
     return Hushed(
         inhibited=inhibited(active, nodes_of_job),
         silenced={**_silenced(active, words, facts.now), **silenced},
         taken=_taken(active, words),
-        maintained=maintained,
+        maintained=maintained | drained,
     )
 
 

@@ -7,11 +7,13 @@ import numpy as np
 
 from flopwatch.query import Cause, JobRow, Verdict
 from flopwatch_collector.compute.buckets import BUCKETS
-from flopwatch_collector.facts import Facts, JobFacts, NodeFacts, NodeStanding
+from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
 from flopwatch_collector.model import Columns, FleetState
+from flopwatch_collector.schedulers.declared import Standing
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Moment, Sources
-from flopwatch_collector.views.standing import standings
+from flopwatch_collector.views.standing import in_maintenance, standings
+from flopwatch_collector.views.told_standing import STANDINGS
 from flopwatch_collector.views.watch import Watch
 from flopwatch_collector.watched import NodeHealth, WatchedRun
 
@@ -30,6 +32,15 @@ class Shown:
     """What pages say of why a job loses time."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nodes:
+    """What is known of nodes: their parts, what pushed events say, and what is declared."""
+
+    health: Mapping[int, NodeHealth]
+    told: Mapping[int, str]
+    declared: tuple[Standing, ...]
+
+
 def facts_of(sources: Sources, moment: Moment, shown: Shown, verdict: Verdict, watch: Watch) -> Facts:
     """The facts of one evaluation."""
     _, newest = sources.accounting.newest()
@@ -37,14 +48,18 @@ def facts_of(sources: Sources, moment: Moment, shown: Shown, verdict: Verdict, w
     pairs = list(zip(shown.jobs.items(), shown.rows, strict=True))
     found = {number: (job, row, shown.rollups.get(number)) for (number, job), row in pairs}
     runs = watch.runs(sources, state, found, moment.now)
-    health = watch.nodes(sources, state, moment.now)
+    nodes = Nodes(
+        health=watch.nodes(sources, state, moment.now),
+        told=watch.told(sources, state, moment.now),
+        declared=tuple(sources.declared(moment.now)),
+    )
     return Facts(
         now=moment.now,
         jobs=tuple(
             replace(_job(state, job, row, runs.get(number)), likely_cause=shown.causes.get(number))
             for (number, job), row in pairs
         ),
-        nodes=_nodes(state, newest.ledger, health, standings(sources.declared(moment.now), state)),
+        nodes=_nodes(state, newest.ledger, nodes),
         verdict=verdict,
         cluster=",".join(sorted({node.cluster for node in state.nodes.values()})),
         simulated=state.simulated,
@@ -66,10 +81,13 @@ def _job(state: FleetState, job: JobNow, row: JobRow, run: WatchedRun | None) ->
     )
 
 
-def _nodes(
-    state: FleetState, ledger: Columns, health: Mapping[int, NodeHealth], standing: Mapping[int, NodeStanding]
-) -> tuple[NodeFacts, ...]:
-    """Every node, with the bucket that all its GPUs were in over its newest window."""
+def _nodes(state: FleetState, ledger: Columns, seen: Nodes) -> tuple[NodeFacts, ...]:
+    """Every node, with the bucket that all its GPUs were in over its newest window.
+
+    What operators, settings and schedulers declare counts before events that were pushed, which also repeat it.
+    """
+    declared = standings(seen.declared, state)
+    maintained = in_maintenance(seen.declared, state)
     gpus: dict[int, int] = {}
     for gpu in state.gpus.values():
         if gpu.to_seconds is None:
@@ -84,8 +102,9 @@ def _nodes(
             bucket=buckets.get(number),
             gpus=gpus.get(number, 0),
             reported=node.reported,
-            standing=standing.get(number),
-            health=health.get(number, NodeHealth()),
+            standing=declared.get(number) or STANDINGS.get(seen.told.get(number, "")),
+            maintenance=number in maintained or seen.told.get(number) == "maintenance",
+            health=seen.health.get(number, NodeHealth()),
         )
         for number, node in state.nodes.items()
     )

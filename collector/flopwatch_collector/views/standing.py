@@ -30,6 +30,12 @@ def standings(declared: Iterable[Standing], state: FleetState) -> dict[int, Node
     return {number: kind for kind in reversed(PRECEDENCE) for number, held in whole if held == kind}
 
 
+def in_maintenance(declared: Iterable[Standing], state: FleetState) -> set[int]:
+    """Numbers of the nodes of which all is in maintenance."""
+    only = [each for each in declared if each.declaration == "maintenance"]
+    return set(standings(only, state))
+
+
 def _kind(standing: Standing) -> NodeStanding:
     """Out of order by a scheduler's word is news; by that of people, or of a node that was drained, it is known."""
     if standing.declaration == "spare":

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from flopwatch.query import JobRow
+from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.compute.detection import baseline
 from flopwatch_collector.compute.detection.lemons import LOOKBACK_SECONDS, Lemon, lemons
 from flopwatch_collector.compute.detection.peers import Suspect, suspect_of
@@ -15,6 +16,7 @@ from flopwatch_collector.views.node_health import XID_SECONDS, Reported, Seen, h
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Sources
 from flopwatch_collector.views.spending import SpendingBook
+from flopwatch_collector.views.told_standing import told
 from flopwatch_collector.watched import NodeHealth, WatchedRun
 
 REPORT_SECONDS = 300.0
@@ -33,6 +35,7 @@ class Watch:
     lemons: tuple[Lemon, ...] = ()
     reported_seconds: float = 0.0
     spending: SpendingBook = field(default_factory=SpendingBook)
+    declarations: Declarations | None = None
 
     def nodes(self, sources: Sources, state: FleetState, now: float) -> dict[int, NodeHealth]:
         """The health of every node."""
@@ -42,6 +45,12 @@ class Watch:
             lemons=self.lemons,
         )
         return healths(state, reported, self.seen, now)
+
+    def told(self, sources: Sources, state: FleetState, now: float) -> dict[int, str]:
+        """What pushed events say of whole nodes now, by node number."""
+        if self.declarations is None:
+            self.declarations = Declarations(sources.store)
+        return told(self.declarations.before(now + 0.001, now), state)
 
     def runs(
         self,

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.integration.alerting.test_engine import START, Site, job, open_site  # noqa: F401
 
-from flopwatch_collector.alerting.desk import AlertDesk, Silence
+from flopwatch_collector.alerting.desk import AlertDesk, Silence, Words
+from flopwatch_collector.alerting.hushing import hushed
 from flopwatch_collector.alerting.matchers import parsed
+from flopwatch_collector.alerting.state import AlertRecord
 from flopwatch_collector.config_alerts import read_alerts
-from flopwatch_collector.facts import NodeFacts
+from flopwatch_collector.facts import Facts, NodeFacts
 
 
 def silence(*matchers: str, end: float, start: float = START) -> Silence:
@@ -153,3 +156,40 @@ def test_an_end_that_was_not_said_yet_is_said_before_the_alert_begins_anew(
     site.run(15, 0.31)
 
     assert [one.body["status"] for one in receiver.wait_for(2)] == ["firing", "resolved"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "node_hushed", "job_hushed"),
+    [
+        ({"standing": "out", "maintenance": True}, True, True),
+        ({"standing": "out"}, True, False),
+        ({"standing": "down"}, False, False),
+        ({}, False, False),
+    ],
+)
+def test_a_drained_node_is_silenced_and_not_the_job_that_still_runs_on_it(
+    declared: dict[str, Any], node_hushed: bool, job_hushed: bool
+) -> None:
+    node = NodeFacts(
+        cluster="a",
+        node="n1",
+        last_seen_seconds=START,
+        interval_seconds=10.0,
+        bucket="STEP",
+        gpus=8,
+        **declared,
+    )
+    records = [
+        AlertRecord(
+            fingerprint=rule, rule=rule, severity="warning", labels=labels, state="firing", event_seconds=START,
+            active_since_seconds=START, fired_seconds=START,
+        )
+        for rule, labels in (
+            ("HwThrottle", {"cluster": "a", "node": "n1", "gpu": "g"}), ("MfuLow", {"cluster": "a", "job_id": "j1"})
+        )
+    ]  # fmt: skip
+    facts = Facts(now=START, jobs=(job(START, 0.3),), nodes=(node,), verdict=None, cluster="a")
+
+    quiet = hushed(records, facts, Words())
+
+    assert ("HwThrottle" in quiet.silenced, "MfuLow" in quiet.silenced) == (node_hushed, job_hushed)

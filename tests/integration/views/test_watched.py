@@ -5,6 +5,7 @@ from starlette.testclient import TestClient
 from tests.integration.views.site import Site, job_ref
 
 from flopwatch.query import Range
+from flopwatch.wire import Event
 from flopwatch_collector.alerting.rules_fleet import budget_burn
 from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.watched import Spending
@@ -51,3 +52,22 @@ def test_a_job_that_holds_its_gpus_empty_burns_the_gpu_hours_that_were_declared_
     )
     (burn,) = budget_burn(facts, AlertSettings())
     assert (burn.condition, burn.labels["job_id"]) == ("bad", job.row.job_id)
+
+
+def test_a_drain_that_was_pushed_stands_on_its_node_until_it_ends(site: Site) -> None:
+    def standing(node: str) -> tuple[str | None, bool]:
+        facts = next(one for one in site.query.facts(site.now).nodes if one.node == node)
+        return facts.standing, facts.maintenance
+
+    site.train(300.0)
+    for value, expected in (("begin", ("out", False)), ("end", (None, False))):
+        site.push(
+            "n2", site.now, 60.0, events=[Event(time_seconds=site.now + 30.0, kind="drain", value=value)]
+        )
+        assert standing("n2") == expected
+    site.push(
+        "n2", site.now, 60.0, events=[Event(time_seconds=site.now + 30.0, kind="maintenance", value="begin")]
+    )
+
+    assert standing("n2") == ("out", True)
+    assert standing("n1") == (None, False)
