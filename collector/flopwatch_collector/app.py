@@ -225,9 +225,7 @@ def _wire(settings: Settings, kept: _Kept, directory: Directory) -> Running:
     written = _on_written(metrics, accounting, readiness)
     ingest = Ingest(directory, kept.control, kept.store, clock=kept.clock, written=written)
     ingest.gather_seconds = GATHER_SECONDS
-    metrics.registry.register(
-        Readout(ingest.stats, kept.store.stats, lambda: directory.state().generation, periodic.ages)
-    )
+    metrics.read(Readout(ingest.stats, kept.store.stats, directory.state, periodic.ages, kept.duty.has))
     return Running(
         settings=settings,
         control=kept.control,

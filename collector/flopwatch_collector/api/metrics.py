@@ -12,6 +12,7 @@ from flopwatch_collector.api.access import Caller
 from flopwatch_collector.api.errors import documented
 from flopwatch_collector.api.query import CallerNeed
 from flopwatch_collector.ingest.accept import IngestStats
+from flopwatch_collector.model import FleetState
 from flopwatch_collector.store.port import StoreStats
 
 COMMIT_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -44,6 +45,10 @@ class Metrics:
         """Note how long a batch took to become durable."""
         self._durable.observe(seconds)
 
+    def read(self, readout: "Readout") -> None:
+        """Read these too at each scrape."""
+        self.registry.register(readout)
+
     def text(self) -> bytes:
         """The exposition."""
         return generate_latest(self.registry)
@@ -56,13 +61,15 @@ class Readout:
         self,
         ingest: Callable[[], IngestStats],
         store: Callable[[], StoreStats],
-        generation: Callable[[], int],
+        state: Callable[[], FleetState],
         periodic_ages: Readings,
+        on_duty: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ingest = ingest
         self._store = store
-        self._generation = generation
+        self._state = state
         self._periodic_ages = periodic_ages
+        self._on_duty = on_duty
 
     def describe(self) -> Iterable[Metric]:
         """No metric is asked for at registration."""
@@ -75,7 +82,7 @@ class Readout:
         yield GaugeMetricFamily(
             "flopwatch_collector_generation",
             "Rises whenever an answer may have changed",
-            value=self._generation(),
+            value=self._state().generation,
         )
         ages = GaugeMetricFamily(
             "flopwatch_collector_periodic_age_seconds",
@@ -86,6 +93,11 @@ class Readout:
             if age is not None:
                 ages.add_metric([task], age)
         yield ages
+        yield GaugeMetricFamily(
+            "flopwatch_collector_on_duty",
+            "1 while this collector does the periodic work, alone or of several; 0 while another does",
+            value=int(self._on_duty()),
+        )
 
 
 def _of_ingest(stats: IngestStats) -> Iterator[Metric]:

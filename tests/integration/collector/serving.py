@@ -67,9 +67,7 @@ def front(
     directory = Directory(control, time.time, simulated=simulated, latest=store.latest_gpus)
     metrics = Metrics()
     ingest = Ingest(directory, control, store, written=lambda written: metrics.durable_after(written.seconds))
-    metrics.registry.register(
-        Readout(ingest.stats, store.stats, lambda: directory.state().generation, lambda: {"accounting": 1.5})
-    )
+    metrics.read(Readout(ingest.stats, store.stats, directory.state, lambda: {"accounting": 1.5}))
     tokens = Tokens(control)
     made = Front(
         app=FastAPI(),

@@ -232,6 +232,7 @@ def test_metrics_count_what_was_accepted_replayed_and_refused(client: Client) ->
     assert "flopwatch_collector_rows_total 1.0" in text
     assert "flopwatch_collector_ingest_seconds_count 1.0" in text
     assert 'flopwatch_collector_periodic_age_seconds{task="accounting"} 1.5' in text
+    assert "flopwatch_collector_on_duty 1.0" in text
 
 
 def test_probes_say_alive_always_and_ready_only_with_data(collector: Front, client: Client) -> None:
