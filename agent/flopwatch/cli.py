@@ -62,7 +62,7 @@ COMMANDS = {
     ),
     "goodput": Command(
         "flopwatch.goodput_command",
-        "goodput job|model: what interruptions cost, what faster recovery would bring",
+        "goodput job|fleet|model: what interruptions cost, what faster recovery would bring",
     ),
     "report": Command(
         "flopwatch_collector.report_command",

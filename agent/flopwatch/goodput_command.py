@@ -1,4 +1,4 @@
-"""``flopwatch goodput job|model``: what interruptions cost a run, and what faster recovery would bring."""
+"""``flopwatch goodput job|fleet|model``: what interruptions cost, and what faster recovery would bring."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from flopwatch.collector_client import DEFAULT_URL, Address, AskError, address_from, ask
 from flopwatch.job_command import job_id
@@ -25,7 +25,8 @@ def main(argv: list[str]) -> int:
         document = model(terms_of(options))
     else:
         try:
-            document = measured(address_from(options.url, options.token_file, os.environ), options)
+            address = address_from(options.url, options.token_file, os.environ)
+            document = measured(address, options) if options.command == "job" else together(address, options)
         except AskError as error:
             sys.stderr.write(f"flopwatch: {error}\n")
             return 1
@@ -38,9 +39,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     job = commands.add_parser("job", help="what a job's interruptions and checkpoints cost it")
     job.add_argument("job", metavar="JOB", help="the job's id, its id at the scheduler, or its name")
-    job.add_argument("--last", type=_seconds, default=7 * DAY_SECONDS, metavar="TIME", help="default: 7d")
-    job.add_argument("--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})")
-    job.add_argument("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
+    fleet = commands.add_parser("fleet", help="the same of all runs together")
+    fleet.add_argument("--cluster", help="only this cluster")
+    for command in (job, fleet):
+        _add_collector(command)
     calculated = commands.add_parser("model", help="the loss model with values of your own")
     add = calculated.add_argument
     failures = calculated.add_mutually_exclusive_group(required=True)
@@ -64,9 +66,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--interval", type=_seconds, metavar="TIME", help="time between checkpoints (default: the best one)")
     add("--save", type=_seconds, required=True, metavar="TIME", help="what a checkpoint blocks the run for")
-    for command in (job, calculated):
+    for command in (job, fleet, calculated):
         command.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_collector(parser: argparse.ArgumentParser) -> None:
+    """The options of commands that ask a collector about a time."""
+    add = parser.add_argument
+    add("--last", type=_seconds, default=7 * DAY_SECONDS, metavar="TIME", help="default: 7d")
+    add("--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})")
+    add("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
 
 
 def _seconds(text: str) -> float:
@@ -146,12 +156,32 @@ def measured(address: Address, options: argparse.Namespace) -> dict[str, Any]:
     return {"job_id": found, **goodput}
 
 
+def together(address: Address, options: argparse.Namespace) -> dict[str, Any]:
+    """The goodput of the largest runs together, with their share of all runs' time.
+
+    Raises:
+        AskError: the collector does not answer or refuses, or no run reported anything in that time.
+    """
+    asked = {"last": f"{max(1, round(options.last / 3600.0))}h"}
+    if options.cluster is not None:
+        asked["cluster"] = options.cluster
+    answer = ask(address, "GET", f"/api/v1/goodput?{urlencode(asked)}")
+    if answer["goodput"] is None:
+        raise AskError("no run reported anything in that time: the fleet's goodput is not known")
+    return {"coverage_ratio": answer["coverage_ratio"], **answer["goodput"]}
+
+
 def as_text(document: Mapping[str, Any]) -> str:
     """The figures for people, one a line; unknown is a dash."""
     saves = document.get("checkpointing", document)
     outages = document.get("interruptions")
     lines = [
-        ("job", document.get("job_id")),
+        *((("job", document["job_id"]),) if "job_id" in document else ()),
+        *(
+            (("share of all run time", _percent(document["coverage_ratio"])),)
+            if "coverage_ratio" in document
+            else ()
+        ),
         ("ETTR", _percent(document["ettr_ratio"])),
         ("interruptions", None if outages is None else str(len(outages))),
         *((name, _time(document.get(f"{name}_seconds"))) for name in ("mtbf", "mttf", "mttr")),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from flopwatch.answers.frame import Status
+
 Liability = Literal["platform", "user", "unknown"]
 GainName = Literal["detect_halved", "restart_halved", "checkpoint_optimum"]
 
@@ -114,3 +116,16 @@ class Goodput:
     modelled_loss_ratio: float | None
     """Lost share by the loss model with the measured values; ``None`` where one is missing."""
     gains: tuple[Gain, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetGoodput:
+    """The runs of a period together: the largest, whose share of all runs' time is ``coverage_ratio``."""
+
+    status: Status
+    cluster: str | None
+    start_seconds: float
+    end_seconds: float
+    goodput: Goodput | None
+    """``None`` where no run reported anything."""
+    coverage_ratio: float | None

@@ -1,4 +1,4 @@
-"""``GET /api/v1/report``, ``/api/v1/reports/jobs/{job_id}`` and ``/api/v1/budgets``: figures to hand on."""
+"""``GET /api/v1/report``, ``/reports/jobs/{job_id}``, ``/budgets`` and ``/goodput``: figures to hand on."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Response
 from fastapi import Query as Parameter
 
 from flopwatch.answers.budget import Budgets
+from flopwatch.answers.goodput import FleetGoodput
 from flopwatch.answers.report import JobReport, ReportBy
 from flopwatch_collector.api.errors import FieldProblem, Refused, documented
 from flopwatch_collector.api.query import CallerNeed, JobId, answers, as_json, each_once, found
@@ -18,6 +19,9 @@ from flopwatch_collector.reports.service import Format, Reports
 from flopwatch_collector.reports.wording import Language
 
 Text = Annotated[str | None, Parameter(max_length=40)]
+Last = Annotated[str | None, Parameter(max_length=20, description="`24h`, `7d`, `4w`.")]
+Since = Annotated[str | None, Parameter(alias="from", max_length=40, description="Date or time.")]
+Until = Annotated[str | None, Parameter(alias="to", max_length=40, description="Date or time.")]
 Cluster = Annotated[str | None, Parameter(max_length=253, description="Only this cluster.")]
 
 
@@ -34,13 +38,9 @@ def _add_report(api: APIRouter, reports: Reports) -> None:
 
     @api.get("/report", response_class=Response, responses=documented(401, 403, 422, 429, 500))
     async def report(  # noqa: PLR0913, PLR0917 - the parameters of the request
-        last: Annotated[str | None, Parameter(max_length=20, description="`24h`, `7d`, `4w`.")] = None,
-        since: Annotated[
-            str | None, Parameter(alias="from", max_length=40, description="Date or time.")
-        ] = None,
-        until: Annotated[
-            str | None, Parameter(alias="to", max_length=40, description="Date or time.")
-        ] = None,
+        last: Last = None,
+        since: Since = None,
+        until: Until = None,
         by: ReportBy = "team",
         cluster: Cluster = None,
         format_: Annotated[Format, Parameter(alias="format")] = "json",
@@ -79,6 +79,15 @@ def _add_values(api: APIRouter, reports: Reports) -> None:
     async def budgets() -> Response:
         """Budgets and quotas: used, forecast, state; and jobs beyond their declared GPU-hours."""
         return as_json(await asyncio.to_thread(reports.budgets.answer))
+
+    @api.get("/goodput", response_model=None, responses=answers(FleetGoodput, *refusals))
+    async def goodput(
+        last: Last = None, since: Since = None, until: Until = None, cluster: Cluster = None
+    ) -> Response:
+        """Goodput of a period's runs together: ETTR, interruptions, checkpoints, what faster recovery would bring."""
+        start, end = _period(reports, Asked(last=last, start=since, end=until))
+        question = Question(start_seconds=start, end_seconds=end, cluster=cluster)
+        return as_json(await asyncio.to_thread(reports.goodput, question))
 
 
 def _period(reports: Reports, asked: Asked) -> tuple[float, float]:

@@ -63,7 +63,7 @@ class ReportMaker:
         now = self.status().now_seconds
         moment = self.moment(asked)
         past = self._days(asked, VERDICT_DAYS)
-        goodput, covered = self._goodput(asked, rows, now)
+        goodput, covered = self.goodput(asked, rows, now)
         rolled = self.sources.accounting.job_rollups(
             asked.start_seconds, asked.end_seconds, hourly=self.hourly(asked)
         )
@@ -160,7 +160,7 @@ class ReportMaker:
             )  # fmt: skip
         return tuple(result)
 
-    def _goodput(self, asked: Question, rows: Columns, now: float) -> tuple[Goodput | None, float | None]:
+    def goodput(self, asked: Question, rows: Columns, now: float) -> tuple[Goodput | None, float | None]:
         """(goodput of the largest runs together, their share of all run time)."""
         of_runs = take(rows, _of_runs(rows))
         numbers, inverse = np.unique(of_runs["job"], return_inverse=True)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from flopwatch.answers.goodput import FleetGoodput
 from flopwatch.answers.report import JobReport, Report
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.reports import focus, tables
@@ -59,6 +60,19 @@ class Reports:
     def report(self, asked: Question) -> Report:
         """The report as a value."""
         return replace(self.maker.report(asked), budgets=self.budgets.of_report(asked))
+
+    def goodput(self, asked: Question) -> FleetGoodput:
+        """The goodput of the period's runs together."""
+        status = self.maker.status()
+        found, covered = self.maker.goodput(asked, self.maker.rows(asked), status.now_seconds)
+        return FleetGoodput(
+            status=status,
+            cluster=asked.cluster,
+            start_seconds=asked.start_seconds,
+            end_seconds=asked.end_seconds,
+            goodput=found,
+            coverage_ratio=covered,
+        )
 
     def file(self, asked: Question, format_: Format, language: Language) -> File:
         """The report as a file.

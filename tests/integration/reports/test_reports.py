@@ -56,6 +56,18 @@ def test_jobs_of_a_report_waste_what_the_jobs_page_says(trained: Site, client: T
         assert job["mfu"]["value_ratio"] == pytest.approx(0.40, abs=0.005)
 
 
+def test_the_goodput_of_the_fleet_is_the_one_of_a_report(client: TestClient) -> None:
+    report = json.loads(ask(client))
+    answer = client.get("/api/v1/goodput", params={"from": str(MIDNIGHT)})
+    nowhere = client.get("/api/v1/goodput", params={"from": str(MIDNIGHT), "cluster": "none"})
+
+    assert answer.json()["goodput"] == report["goodput"]
+    assert answer.json()["coverage_ratio"] == report["goodput_coverage_ratio"]
+    assert 0.8 < report["goodput"]["ettr_ratio"] < 1.0
+    assert (nowhere.json()["goodput"], nowhere.json()["coverage_ratio"]) == (None, None)
+    assert client.get("/api/v1/goodput", params={"last": "soon"}).status_code == 422
+
+
 @pytest.mark.parametrize("by", REPORT_BY)
 def test_lines_add_up_to_the_ledger_whoever_they_are_charged_to(client: TestClient, by: str) -> None:
     report = json.loads(ask(client, by=by))

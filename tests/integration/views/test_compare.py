@@ -136,3 +136,16 @@ def test_goodput_of_a_run_is_asked_of_the_collector(
     assert (found["ettr_ratio"], found["interruptions"], found["lost_gpu_milliseconds"]) == (1.0, [], 0)
     assert found["checkpointing"]["saves"] == 0
     assert found["mtbf_seconds"] is None
+
+
+def test_goodput_of_all_runs_together_is_asked_of_the_collector(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = goodput_command.main(["fleet", "--url", server.url, "--last", "1d"])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert status == 0
+    assert lines[0].split() == ["share", "of", "all", "run", "time", "100.00%"]
+    assert lines[1].split() == ["ETTR", "100.00%"]
+    assert goodput_command.main(["fleet", "--url", server.url, "--cluster", "none"]) == 1
+    assert "no run reported anything" in capsys.readouterr().err
