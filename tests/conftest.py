@@ -7,9 +7,17 @@ machine; what shares a server or a browser stays with the other; unit tests go t
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.fixtures_browser import browser, page
 
 __all__ = ["browser", "page"]
+
+# A busy machine must fail no test, and the same commit gives the same examples; ``--hypothesis-profile search`` seeks
+# new ones.
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, **UNTIMED)
+settings.register_profile("search", max_examples=1000, **UNTIMED)
+settings.load_profile("repeatable")
 
 KINDS = ("unit", "integration", "e2e", "bench")
 WITH_AGENTS = {("e2e",), ("integration", "agent"), ("integration", "prometheus"), ("integration", "trainers")}
