@@ -103,6 +103,12 @@ class Gpu:
     mig_profile: str | None = None
     sm_count: int | None = None
     max_sm_clock_hertz: float | None = None
+    power_limit_watts: float | None = None
+    pcie_width: int | None = None
+    pcie_width_maximum: int | None = None
+    pcie_generation: int | None = None
+    """As the link was while the GPU was at work."""
+    pcie_generation_maximum: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +119,8 @@ class JobPart:
     ref: str
     gpus: tuple[int, ...] = ()
     """Numbers of the GPUs its processes use."""
+    gpu_ranks: tuple[tuple[int, int], ...] = ()
+    """(GPU's number, rank whose process computes on it), where that is known."""
     leased_gpus: tuple[int, ...] | None = None
     ranks: tuple[int, ...] = ()
     start_seconds: float | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flopwatch.accelerators import Accelerator
-from flopwatch.wire import Batch, Phase
+from flopwatch.wire import Batch, JobSighting, Phase
 from flopwatch_collector.ingest import declared, rows
 from flopwatch_collector.ingest.declared import DeclaredFacts, DeclaredJob
 from flopwatch_collector.ingest.identity import Identity
@@ -274,6 +274,7 @@ class Directory:
                     job=job,
                     gpus=_known(job.gpus, gpus),
                     leased_gpus=None if job.leased_gpus is None else _known(job.leased_gpus, gpus),
+                    gpu_ranks=_ranked(job, gpus),
                 ),
             )
             for job in batch.jobs
@@ -350,6 +351,14 @@ def _refs(batch: Batch) -> set[str]:
     if batch.node_facts is not None:
         refs.update(log.job for log in batch.node_facts.logs)
     return refs
+
+
+def _ranked(job: JobSighting, gpus: Mapping[str, int | None]) -> tuple[tuple[int, int], ...]:
+    """(GPU's number, rank) of each GPU whose rank the node knows; none where the two lists do not fit."""
+    if len(job.gpu_ranks) != len(job.gpus):
+        return ()
+    pairs = ((gpus.get(uuid), rank) for uuid, rank in zip(job.gpus, job.gpu_ranks, strict=True))
+    return tuple(sorted((gpu, rank) for gpu, rank in pairs if gpu is not None and rank is not None))
 
 
 def _known(uuids: Iterable[str], gpus: Mapping[str, int | None]) -> tuple[int, ...]:

@@ -349,6 +349,7 @@ def _part(old: JobPart | None, place: Place, seen: Seen) -> JobPart:
         node=place.node,
         ref=new.ref,
         gpus=seen.gpus or (old.gpus if old is not None else ()),
+        gpu_ranks=seen.gpu_ranks or (old.gpu_ranks if old is not None else ()),
         leased_gpus=seen.leased_gpus if seen.leased_gpus is not None else (old.leased_gpus if old else None),
         ranks=new.ranks or (old.ranks if old is not None else ()),
         start_seconds=start,

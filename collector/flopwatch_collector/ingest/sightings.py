@@ -23,6 +23,7 @@ class Seen:
     job: JobSighting
     gpus: tuple[int, ...] = ()
     leased_gpus: tuple[int, ...] | None = None
+    gpu_ranks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -257,6 +257,11 @@ def _described(gpu: Gpu, device: GpuDevice) -> Gpu:
         mig_profile=device.mig_profile,
         sm_count=device.sm_count or gpu.sm_count,
         max_sm_clock_hertz=device.max_sm_clock_hertz or gpu.max_sm_clock_hertz,
+        power_limit_watts=device.power_limit_watts or gpu.power_limit_watts,
+        pcie_width=device.pcie_width,
+        pcie_width_maximum=device.pcie_width_maximum or gpu.pcie_width_maximum,
+        pcie_generation=device.pcie_generation or gpu.pcie_generation,
+        pcie_generation_maximum=device.pcie_generation_maximum or gpu.pcie_generation_maximum,
     )
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from flopwatch.answers.diagnosis import Diagnosis
 from flopwatch.query import Cause, Severity
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.model import Columns
+from flopwatch_collector.model import Columns, FleetState
 from flopwatch_collector.views import jobs, rollups, watching
-from flopwatch_collector.views.diagnosis import diagnosis_of
+from flopwatch_collector.views.diagnosis import Others, diagnosis_of
+from flopwatch_collector.views.diagnosis_window import Window, windows_of
 from flopwatch_collector.views.nodes import signals_by_job
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Moment, Sources
@@ -56,6 +57,8 @@ class _Material:
     hour: Mapping[int, Columns]
     samples: Mapping[int, Columns]
     alike: Mapping[int, Mapping[int, JobNow]]
+    headrooms: Mapping[int, float]
+    windows: Mapping[int, Window]
 
 
 @dataclass(slots=True)
@@ -156,7 +159,11 @@ def _diagnosed(
     own = replace(moment, state=replace(moment.state, latest=samples))
     ledger = material.hour.get(number)
     found = diagnosis_of(
-        own, job, (row, material.day.rollups.get(number), ledger), material.alike.get(number, {})
+        own,
+        job,
+        (row, material.day.rollups.get(number), ledger),
+        Others(jobs=material.alike.get(number, {}), headrooms=material.headrooms),
+        material.windows[number],
     )
     return found, row.cause
 
@@ -181,7 +188,25 @@ def _material(sources: Sources, moment: Moment, found: Mapping[int, JobNow], num
         hour=jobs.ledger_by_job(take(rows, rows["ts"] >= moment.now - HOUR_SECONDS - 300.0)),
         samples={number: samples[number] for number in numbers if number in samples},
         alike=_alike(found, numbers),
+        headrooms=_headrooms(moment.state),
+        windows=windows_of(sources.store, {number: found[number] for number in numbers}, moment.now),
     )
+
+
+def _headrooms(state: FleetState) -> dict[int, float]:
+    """By job: the share of its memory that its fullest GPU has free now; jobs with an unknown GPU are left out."""
+    latest = take(state.latest, np.nan_to_num(state.latest["job"]) > 0)
+    owned = (state.gpus.get(int(number)) for number in latest["gpu"].tolist())
+    totals = np.array(
+        [gpu.memory_total_bytes if gpu is not None else None for gpu in owned], dtype=np.float64
+    )
+    jobs, inverse = np.unique(latest["job"].astype(np.int64), return_inverse=True)
+    shares = latest["memory_used_bytes"] / totals
+    unknown = np.bincount(inverse, weights=~np.isfinite(shares), minlength=jobs.size)
+    fullest = np.zeros(jobs.size)
+    np.maximum.at(fullest, inverse, np.nan_to_num(shares))
+    known = unknown == 0
+    return dict(zip(jobs[known].tolist(), (1.0 - fullest[known]).tolist(), strict=True))
 
 
 def _alike(found: Mapping[int, JobNow], numbers: list[int]) -> dict[int, dict[int, JobNow]]:

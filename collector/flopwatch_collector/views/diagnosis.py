@@ -1,11 +1,14 @@
 """Why a job is slow, from what the pages already have: its timeline, rollups, ledger, samples and its siblings."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from flopwatch.answers.diagnosis import Diagnosis
+from flopwatch.flops import Recompute, hardware_flops_per_token
 from flopwatch.query import JobRow
+from flopwatch.shape import ModelShape
 from flopwatch.wire import RunFacts
 from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.buckets import CODE
@@ -24,6 +27,15 @@ from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.runs import TRUST
 from flopwatch_collector.model import Columns, FleetState
 from flopwatch_collector.views import watching
+from flopwatch_collector.views.diagnosis_window import (
+    Window,
+    counters_of,
+    host_of,
+    links_of,
+    pipeline_of,
+    rotates,
+    signals_of,
+)
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Moment
 
@@ -32,13 +44,24 @@ SAID_ALREADY = frozenset(
 )
 """Causes of the ledger that leave nothing to look for."""
 ACTIVITY_SECONDS = 900.0
+RECOMPUTE: Mapping[str, Recompute] = {"full": "full", "selective": "selective"}
+"""What runs tell of their recompute and hardware FLOPs can be counted for."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Others:
+    """Runs that may be of the same kind, and the share of memory that their fullest GPU, and this run's, has left."""
+
+    jobs: Mapping[int, JobNow]
+    headrooms: Mapping[int, float] = field(default_factory=dict)
 
 
 def diagnosis_of(
     moment: Moment,
     job: JobNow,
     rows: tuple[JobRow, Columns | None, Columns | None],
-    others: Mapping[int, JobNow],
+    others: Others,
+    seen: Window,
 ) -> tuple[Diagnosis, ...]:
     """The likely causes. ``rows``: the job's row, its rollups, its ledger; nothing of a job without a run."""
     row, rolled, ledger = rows
@@ -47,18 +70,25 @@ def diagnosis_of(
     samples = watching.by_job(moment.state.latest).get(job.record.number)
     if samples is None:
         samples = {name: values[:0] for name, values in moment.state.latest.items()}
+    stages = layout_of(job.record.runs).pipeline
+    gpus = watching.gpu_signals(moment.state, samples, moment.now)
     history = watching.history_of(job)
     seconds = np.array(history.seconds if history is not None else ())
     return diagnose(
         RunEvidence(
             coverage_ratio=_coverage(row, samples, moment.now),
             silence=watching.silence_of(moment.state, job, samples, rolled, moment.now),
-            counters=_counters(moment, rolled, samples),
+            counters=counters_of(moment.state, seen, _counters(moment, rolled, samples)),
+            host=host_of(seen),
             shares=_shares(job, ledger, spike_share(seconds)),
-            efficiency=_efficiency(row, others, job),
-            gpus=watching.gpu_signals(moment.state, samples, moment.now),
+            efficiency=_efficiency(row, others.jobs, job),
+            gpus=signals_of(moment.state, job, seen, gpus, stages),
+            links=links_of(moment.state, seen),
+            pipeline=pipeline_of(job, stages),
+            pipeline_stages=stages,
+            rank_rotates=rotates(seen),
             change=change_of(seconds),
-            this=_sibling(moment.state, job),
+            this=_sibling(moment.state, job, others),
             siblings=_siblings(moment.state, job, others),
         )
     )
@@ -116,7 +146,23 @@ def _efficiency(row: JobRow, others: Mapping[int, JobNow], job: JobNow) -> Effic
     alike = [each.figure.value_ratio for each in others.values() if _alike(job, each)]
     known = sorted(value for value in alike if value is not None)
     norm = known[len(known) // 2] if len(known) >= 3 else row.target.ratio
-    return Efficiency(mfu_ratio=row.mfu.measured_ratio, norm_ratio=norm, target_ratio=row.target.ratio)
+    mfu = row.mfu.measured_ratio
+    return Efficiency(mfu_ratio=mfu, hfu_ratio=_hfu(job, mfu), norm_ratio=norm, target_ratio=row.target.ratio)
+
+
+def _hfu(job: JobNow, mfu: float | None) -> float | None:
+    """MFU x hardware FLOPs / model FLOPs of a token, where the run told its recompute and its shape can be counted."""
+    run, told = job.basis.run, layout_of(job.record.runs).recompute
+    recompute = RECOMPUTE.get(told or "")
+    if mfu is None or run.shape is None or not run.sequence_length or recompute is None:
+        return None
+    try:
+        shape = ModelShape.from_dict(run.shape)
+        hardware = hardware_flops_per_token(shape, run.sequence_length, recompute)
+        model = hardware_flops_per_token(shape, run.sequence_length, "none")
+    except ValueError:
+        return None  # a shape that nothing can be counted of has no MFU by steps either
+    return mfu * hardware / model
 
 
 def _alike(job: JobNow, other: JobNow) -> bool:
@@ -133,12 +179,12 @@ def _alike(job: JobNow, other: JobNow) -> bool:
     )
 
 
-def _siblings(state: FleetState, job: JobNow, others: Mapping[int, JobNow]) -> tuple[Sibling, ...]:
-    made = (_sibling(state, other) for other in others.values() if _alike(job, other))
+def _siblings(state: FleetState, job: JobNow, others: Others) -> tuple[Sibling, ...]:
+    made = (_sibling(state, other, others) for other in others.jobs.values() if _alike(job, other))
     return tuple(one for one in made if one is not None)
 
 
-def _sibling(state: FleetState, job: JobNow) -> Sibling | None:
+def _sibling(state: FleetState, job: JobNow, others: Others) -> Sibling | None:
     mfu, gpus = job.figure.measured_ratio, job.figure.gpus
     if mfu is None or gpus is None:
         return None
@@ -146,7 +192,9 @@ def _sibling(state: FleetState, job: JobNow) -> Sibling | None:
         job_id=job.record.job_id,
         mfu_ratio=mfu,
         gpus=gpus,
-        layout=layout_of(job.record.runs),
+        layout=replace(
+            layout_of(job.record.runs), memory_headroom_ratio=others.headrooms.get(job.record.number)
+        ),
         nodes=frozenset(state.nodes[part.node].name for part in job.record.parts if part.node in state.nodes),
     )
 

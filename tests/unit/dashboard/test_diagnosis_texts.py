@@ -12,7 +12,8 @@ SOURCES = "\n".join(path.read_text() for path in Path(room.__file__).parent.glob
 SLOW = ("local_compute", "sm_clock", "power", "nic_rate", "link_up", "tensor_active")
 SIGNALS = (
     "tensor_active", "sm_active", "power", "network", "phases", "data_wait", "profiler", "samples", "sm_clock",
-    "local_compute_seconds", "sm_clock_hertz", "power_watts", "nic_rate",
+    "local_compute_seconds", "sm_clock_hertz", "power_watts", "nic_rate", "main_thread", "host_wait",
+    "pcie_receive", "micro_batches",
 )  # fmt: skip
 
 

@@ -29,7 +29,8 @@ class GpuSignal:
     """What one GPU of a run shows over the window; None is not known."""
 
     node: str
-    gpu: str
+    gpu: str | None
+    """None: of the rank it is not known which GPU it has."""
     rank: int | None = None
     stage: int | None = None
     """Its pipeline stage."""

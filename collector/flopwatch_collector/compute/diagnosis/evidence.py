@@ -37,6 +37,12 @@ class Host:
     main_thread_ratio: float | None = None
     """Of one core."""
     io_wait_ratio: float | None = None
+    loader_ratio: float | None = None
+    """CPU of the busiest data-loader process, of one core."""
+    cpu_pressure_ratio: float | None = None
+    memory_pressure_ratio: float | None = None
+    io_pressure_ratio: float | None = None
+    """Share of time in which some task of the run's cgroups waited for the resource, else of its nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +139,8 @@ class RunEvidence:
     gpus: tuple[GpuSignal, ...] = ()
     links: tuple[LinkSignal, ...] = ()
     pipeline: Pipeline | None = None
+    pipeline_stages: int | None = None
+    """Known also where the number of micro batches is not."""
     rank_rotates: bool | None = None
     """Whether the slow rank changes from report to report."""
     change: Change | None = None

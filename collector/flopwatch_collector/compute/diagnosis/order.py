@@ -48,7 +48,7 @@ def _without_cause(run: RunEvidence) -> Diagnosis:
     counters = run.counters
     if counters.tensor_active_ratio is None or counters.sm_active_ratio is None:
         return stalls.insufficient(run)
-    return Diagnosis(code="unexplained", confidence="info", missing=("profiler",))
+    return Diagnosis(code="unexplained", confidence="info", missing=("profiler", *stalls.unmeasured(run)))
 
 
 def _rank(found: Diagnosis) -> tuple[bool, float, int]:

@@ -4,7 +4,7 @@ from typing import Final
 
 from flopwatch.answers.diagnosis import Confidence, Diagnosis, Sign
 from flopwatch_collector.compute.detection import overdue
-from flopwatch_collector.compute.diagnosis.evidence import RunEvidence
+from flopwatch_collector.compute.diagnosis.evidence import Host, RunEvidence
 from flopwatch_collector.compute.diagnosis.signs import at_least, below, known, missing, sign
 
 CHECKPOINT_SHARE: Final = 0.05
@@ -60,8 +60,8 @@ def data(run: RunEvidence) -> Diagnosis | None:
         return Diagnosis(code="data_stall", confidence=high, evidence=told, lost_ratio=wait)
     if wait is not None:
         return None
-    busy_host = at_least(host.cpu_busy_ratio, 0.90) or at_least(host.io_wait_ratio, 0.50)
-    starved = counters.kernel_active_ratio is not None and counters.kernel_active_ratio <= 0.10 and busy_host
+    idle = counters.kernel_active_ratio is not None and counters.kernel_active_ratio <= 0.10
+    starved = idle and _is_held_up(host)
     copying = at_least(counters.pcie_receive_bytes_per_second, PCIE_BYTES_PER_SECOND) and below(
         counters.sm_active_ratio, 0.30
     )
@@ -74,9 +74,34 @@ def data(run: RunEvidence) -> Diagnosis | None:
             "pcie_receive", counters.pcie_receive_bytes_per_second, PCIE_BYTES_PER_SECOND, "bytes_per_second"
         ),
         sign("cpu_busy", host.cpu_busy_ratio, 0.90),
+        sign("loader", host.loader_ratio, 0.90),
         sign("io_wait", host.io_wait_ratio, 0.50),
+        sign("io_pressure", host.io_pressure_ratio, 0.50),
+        sign("memory_pressure", host.memory_pressure_ratio, 0.50),
     )
     return Diagnosis(code="data_stall", confidence="medium", evidence=evidence, missing=("data_wait",))
+
+
+def _is_held_up(host: Host) -> bool:
+    """Whether CPUs, one data loader, storage or memory of a host keep batches from being made."""
+    busy = at_least(host.cpu_busy_ratio, 0.90) or at_least(host.loader_ratio, 0.90)
+    waits = (host.io_wait_ratio, host.io_pressure_ratio, host.memory_pressure_ratio)
+    return busy or any(at_least(wait, 0.50) for wait in waits)
+
+
+def unmeasured(run: RunEvidence) -> tuple[str, ...]:
+    """Signals beside the GPUs' own that are not there and might say more."""
+    host, counters = run.host, run.counters
+    waits = host.io_wait_ratio if host.io_pressure_ratio is None else host.io_pressure_ratio
+    names = missing(
+        main_thread=host.main_thread_ratio, host_wait=waits, pcie_receive=counters.pcie_receive_bytes_per_second,
+        nic_rate=counters.nic_ratio,
+    )  # fmt: skip
+    if run.pipeline is None and (run.pipeline_stages or 1) > 1:
+        names = (*names, "micro_batches")
+    if not any(gpu.local_compute_seconds is not None for gpu in run.gpus):
+        names = (*names, "local_compute_seconds")
+    return names
 
 
 def host_pauses(run: RunEvidence) -> Diagnosis | None:

@@ -91,6 +91,7 @@ def launch_bound(run: RunEvidence) -> Diagnosis | None:
             sign("sm_active", counters.sm_active_ratio, 0.25),
             sign("dram_active", counters.dram_active_ratio, 0.40),
             sign("main_thread", thread, 0.90),
+            sign("cpu_pressure", run.host.cpu_pressure_ratio),
         ),
         missing=("profiler",),
     )

@@ -1,0 +1,152 @@
+"""Figures of a run over one window of samples, for its diagnosis: pure arithmetic on columns, NaN is not known.
+
+A figure of a whole run is None unless enough is known of it: never a mean over the GPUs that happen to answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from flopwatch_collector.compute.layout import take
+from flopwatch_collector.compute.throttle import THROTTLE_BITS
+from flopwatch_collector.model import Columns
+
+SPREAD_SECONDS: Final = 120.0
+LEAST_SAMPLES: Final = 3
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankTime:
+    """How long a rank computed in a mean step of the window, its waits left out."""
+
+    node: int
+    rank: int
+    seconds: float
+
+
+def mean_of(values: Floats) -> float | None:
+    """The mean; None unless all are known."""
+    return float(values.mean()) if values.size and np.isfinite(values).all() else None
+
+
+def percentile_95(values: Floats) -> float | None:
+    """The 95th percentile of samples; None unless nine in ten are known."""
+    known = values[np.isfinite(values)]
+    return float(np.percentile(known, 95)) if known.size and known.size >= 0.9 * values.size else None
+
+
+def by_key(rows: Columns, key: str) -> dict[int, Columns]:
+    """The rows by a number, in their order."""
+    if not rows["ts"].size:
+        return {}
+    order = np.lexsort((rows["ts"], rows[key]))
+    numbers, first = np.unique(rows[key][order], return_index=True)
+    parts = np.split(order, first[1:])
+    return {
+        int(number): {name: values[part] for name, values in rows.items()}
+        for number, part in zip(numbers.tolist(), parts, strict=True)
+    }
+
+
+def rate(rows: Columns, name: str) -> float | None:
+    """A counter's growth a second over rows of one device in time order; gaps in which it fell are left out."""
+    known = np.isfinite(rows[name])
+    values, times = rows[name][known], rows["ts"][known]
+    grown, seconds = np.diff(values), np.diff(times)
+    counted = (grown >= 0) & (seconds > 0)
+    total = float(seconds[counted].sum())
+    return float(grown[counted].sum()) / total if total > 0 else None
+
+
+def rates(devices: Mapping[int, Columns], *names: str) -> dict[int, float]:
+    """By device: the sum of the counters' rates; devices of which one is not known are left out."""
+    found = {}
+    for number, rows in devices.items():
+        each = [rate(rows, name) for name in names]
+        known = [value for value in each if value is not None]
+        if known and len(known) == len(each):
+            found[number] = sum(known)
+    return found
+
+
+def mean_over(values: Mapping[int, float], devices: Mapping[int, object]) -> float | None:
+    """The mean over all devices; None where the value of one is not known."""
+    return sum(values.values()) / len(devices) if devices and len(values) == len(devices) else None
+
+
+def shares_of(
+    devices: Mapping[int, Columns], name: str, limits: Mapping[int, float | None]
+) -> dict[int, Floats]:
+    """By device: its samples of a level over its limit, where that is known."""
+    return {number: rows[name] / limit for number, rows in devices.items() if (limit := limits.get(number))}
+
+
+def throttle_share(rows: Columns) -> float | None:
+    """Share of a GPU's samples with a thermal, power-brake or hardware slowdown among the clock reasons."""
+    known = rows["clock_event_reasons"][np.isfinite(rows["clock_event_reasons"])].astype(np.int64)
+    return float(((known & THROTTLE_BITS) != 0).mean()) if known.size else None
+
+
+def power_cap_share(rows: Columns) -> float | None:
+    """Share of all samples whose only clock reason beside idle is the software power cap."""
+    known = rows["clock_event_reasons"][np.isfinite(rows["clock_event_reasons"])].astype(np.int64)
+    return float(((known & 0xFE) == 0x04).mean()) if known.size else None
+
+
+def spread(rows: Columns, now: float) -> float | None:
+    """The largest difference of mean kernel activity between GPUs of one node over the last two minutes.
+
+    None where no node has two GPUs that were seen for most of that time.
+    """
+    newest = take(rows, rows["ts"] > now - SPREAD_SECONDS)
+    found = []
+    for own in by_key(newest, "node").values():
+        means = []
+        for samples in by_key(own, "gpu").values():
+            known = np.isfinite(samples["kernel_active_ratio"])
+            times = samples["ts"][known]
+            if times.size >= LEAST_SAMPLES and times[-1] - times[0] >= 0.5 * SPREAD_SECONDS:
+                means.append(float(samples["kernel_active_ratio"][known].mean()))
+        if len(means) >= 2:
+            found.append(max(means) - min(means))
+    return max(found, default=None)
+
+
+def highest_mean(hosts: Mapping[int, Columns], name: str) -> float | None:
+    """The highest of the hosts' means over the window; None where none is known."""
+    means = [
+        float(rows[name][known].mean()) for rows in hosts.values() if (known := np.isfinite(rows[name])).any()
+    ]
+    return max(means, default=None)
+
+
+def rank_times(steps: Columns, phases: Columns, start: float, end: float) -> tuple[RankTime, ...]:
+    """The compute time of a mean step of every rank that told how long it waited for the network.
+
+    ``phases`` are those of communication; a rank that told of none is not known to compute all the time.
+    """
+    found = []
+    waited = by_key(phases, "launch")
+    for launch, rows in by_key(steps, "launch").items():
+        told = waited.get(launch)
+        own = take(rows, np.isfinite(rows["seconds"]) & (rows["rank"] >= 0))
+        if told is None or not own["ts"].size:
+            continue
+        first = max(start, float((own["ts"] - own["seconds"]).min()))
+        waits = np.minimum(np.nan_to_num(told["end"], nan=end), float(own["ts"].max())) - np.maximum(
+            told["ts"], first
+        )
+        data = float(np.nan_to_num(own["data_wait_seconds"]).sum())
+        computed = float(own["seconds"].sum()) - float(np.maximum(waits, 0.0).sum()) - data
+        found.append(
+            RankTime(
+                node=int(own["node"][-1]),
+                rank=int(own["rank"][-1]),
+                seconds=max(0.0, computed) / float(own["steps_covered"].sum()),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.rank))
