@@ -10,14 +10,23 @@ NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[
 """A printed number: thousands separators, exponents, nan and inf included."""
 
 _SUFFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])")
 _CLOCK = re.compile(r"(?:(\d+) days?, *)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$")
 _WORDS = re.compile(r"(?:(\d+) ?d(?:ays?)? ?)?(?:(\d+) ?h ?)?(?:(\d+) ?m ?)?(?:(\d+(?:\.\d+)?) ?s)?$")
 
 
 def parse_number(text: str, suffix: str = "") -> float | None:
-    """The number, scaled by an SI suffix (``K`` .. ``P``; ``B`` is 1e9); ``None`` when it is no number."""
+    """The number, scaled by an SI suffix (``K`` .. ``P``; ``B`` is 1e9); ``None`` when it is no number.
+
+    Commas stand between groups of three digits or after the number: ``3,42`` is what another locale writes, and none.
+    """
+    text = text.rstrip(",")
+    if "," in text:
+        if _GROUPED.match(text) is None:
+            return None
+        text = text.replace(",", "")
     try:
-        return float(text.replace(",", "")) * _SUFFIX[suffix]
+        return float(text) * _SUFFIX[suffix]
     except (ValueError, KeyError):
         return None
 

@@ -11,6 +11,7 @@ from flopwatch.flops import ModelShape
 from flopwatch_agent.trainers import to_wire
 from flopwatch_agent.trainers.clocks import elapsed_seconds, event_seconds, read_stamp
 from flopwatch_agent.trainers.lines import MAX_LINE_BYTES
+from flopwatch_agent.trainers.numbers import parse_number
 from flopwatch_agent.trainers.reader import LogReader, parse_whole
 from flopwatch_agent.trainers.userformat import user_format
 
@@ -335,3 +336,22 @@ def test_a_shape_that_is_sent_is_one_that_flops_can_be_counted_from(path: Path) 
 
     for shape in shapes:
         assert ModelShape.from_dict(shape).hidden == shape["hidden"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1,277,012", 1_277_012.0), ("65,536,", 65_536.0), ("10,", 10.0), ("1,024.5", 1_024.5), ("3.42", 3.42),
+        ("3,42", None), ("3,4211", None), ("135,20", None), ("1,2,3", None), ("1234,567", None),
+    ],
+)  # fmt: skip
+def test_a_comma_is_read_between_groups_of_three_digits_only(text: str, value: float | None) -> None:
+    assert parse_number(text) == value
+
+
+def test_a_log_with_decimal_commas_has_unknown_figures_instead_of_wrong_ones() -> None:
+    log = "".join(f"iter {step}: loss 3,4211, time 135,20ms, mfu 35,10%\n" for step in range(4))
+
+    assert {(row.loss, row.step_seconds, row.mfu) for row in parse_whole(log.encode()).steps} == {
+        (None, None, None)
+    }
