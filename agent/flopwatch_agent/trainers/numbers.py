@@ -6,8 +6,11 @@ from typing import Literal
 
 Loss = float | Literal["inf", "-inf", "nan"]
 
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|[iI]nf(?:inity)?)"
-"""A printed number: thousands separators, exponents, nan and inf included."""
+NUMBER = (
+    r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|[iI]nf(?:inity)?)"
+    r"(?![\d.]*[eE][-+]?$)"
+)
+"""A printed number: thousands separators, exponents, nan and inf included; none whose exponent was cut off."""
 
 _SUFFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])")

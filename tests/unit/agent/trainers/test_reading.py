@@ -355,3 +355,11 @@ def test_a_log_with_decimal_commas_has_unknown_figures_instead_of_wrong_ones() -
     assert {(row.loss, row.step_seconds, row.mfu) for row in parse_whole(log.encode()).steps} == {
         (None, None, None)
     }
+
+
+@pytest.mark.parametrize("end", ["E", "E+", "E-"])
+def test_a_number_whose_exponent_was_cut_off_is_unknown(end: str) -> None:
+    line = "iteration {}/ 100 | consumed samples: 128 | elapsed time per iteration (ms): 1000.0 | lm loss: 1.086515"
+    log = f"{line.format(1)}E+01 |\n{line.format(2)}{end}"
+
+    assert [row.loss for row in parse_whole(log.encode()).steps] == [10.86515, None]
