@@ -138,6 +138,9 @@ GPU_INFO = gauge(
 )
 GPU_UP = gauge("flopwatch_gpu_up", "1 while the GPU answers and its last sample is fresh.", GPU)
 GPU_AGE = gauge("flopwatch_gpu_sample_age_seconds", "Age of the GPU's last sample.", GPU)
+GPU_METRIC_AVAILABLE = gauge(
+    "flopwatch_gpu_metric_available", "1 while every GPU that is read tells this value.", ("metric",)
+)
 GPU_MEMORY = gauge("hw_gpu_memory_limit_bytes", "Memory of the GPU.", GPU)
 GPU_POWER_LIMIT = gauge("hw_power_limit_watts", "Enforced power limit.", GPU)
 GPU_IO = counter(
@@ -239,6 +242,15 @@ AGENT_COUNTERS: dict[str, Metric] = {
         "flopwatch_nvml_branch_unknown",
         "1 when the driver is newer than all whose field numbers are known; the newest known ones are used.",
     ),
+    "resident_bytes": gauge("flopwatch_agent_resident_bytes", "Memory of the agent."),
+    "open_files": gauge("flopwatch_agent_open_files", "Open descriptors of the agent."),
+    "counter_resets": counter(
+        "flopwatch_hardware_count_resets_total", "Counters of GPUs and NIC ports that began anew."
+    ),
+    "counter_leaps": counter(
+        "flopwatch_hardware_count_leaps_total",
+        "Leaps of counters beyond what the link or the GPU can do; they are left out of the counter.",
+    ),
     "spool_waiting_batches": gauge("flopwatch_spool_waiting_batches", "Batches that wait to be sent."),
     "spool_waiting_bytes": gauge("flopwatch_spool_waiting_bytes", "Their size on disk."),
     "spool_dropped": counter(
@@ -272,7 +284,7 @@ AGENT_COUNTERS: dict[str, Metric] = {
 
 ALL: tuple[Metric, ...] = (
     *GPU_SAMPLE.values(), *GPU_DETAILS.values(), GPU_XIDS, GPU_XID_TIME, GPU_NIC,
-    GPU_INFO, GPU_UP, GPU_AGE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
+    GPU_INFO, GPU_UP, GPU_AGE, GPU_METRIC_AVAILABLE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
     PORT_LIMIT, PORT_ERRORS, PORT_WAITS, NODE_CPU, NODE_IO_WAIT, NODE_MEMORY, NODE_MEMORY_TOTAL, NODE_PRESSURE,
     NODE_CPU_PRESSURE, NODE_IO_PRESSURE, NODE_DISK, *JOB_HOST.values(), JOB_PRESSURE, JOB_DISK, JOB_FAULTS,
     JOB_REFAULTS, JOB_STEP, JOB_STEP_SECONDS, JOB_STEP_AGE, LOG_LAG, AGENT_INFO, NVML_UP, GPUS_EXPECTED, GPUS_SEEN,

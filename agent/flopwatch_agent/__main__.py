@@ -1,6 +1,7 @@
 """``flopwatch agent``: arguments, logging, signals."""
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from flopwatch_agent.config import settings_from
 from flopwatch_agent.daemon import Daemon
 
 logger = logging.getLogger("flopwatch_agent")
+GARBAGE_THRESHOLDS = (5000, 10, 10)
 
 
 def main(argv: list[str]) -> int:
@@ -38,9 +40,11 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"flopwatch: {error}\n")
         return 2
     listen(daemon)
+    gc.freeze()  # what was imported lives as long as the process: collections need not walk through it
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     outcome = daemon.run()
     if outcome == "restart":
-        logger.warning("the driver was upgraded: starting a new process")
+        logger.warning("starting a new process")
         sys.stderr.flush()
         os.execv(sys.executable, [sys.executable, "-m", "flopwatch_agent", *argv])  # noqa: S606 - this program again
     if outcome == "stuck":

@@ -13,6 +13,7 @@ from flopwatch.settings import SettingError, section
 from flopwatch.wire import MAX_NAME_LENGTH
 
 DEFAULT_SPOOL_BYTES = 1 << 30
+DEFAULT_MEMORY_BYTES = 200 << 20
 COLLECTOR_URLS = "an address such as http://collector:8095 or https://collector.example.com"
 TOKEN_FILE_VARIABLE = "FLOPWATCH_AGENT_TOKEN_FILE"  # noqa: S105 - a variable's name
 
@@ -65,6 +66,10 @@ class AgentSettings:
     """The kubelet's socket that tells which pod was given which GPU; asked with ``flopwatch[kubernetes]``."""
     dcgm_endpoint: str | None = None
     """Page of a ``dcgm-exporter`` on this node, read while NVML cannot be used: ``http://127.0.0.1:9400/metrics``."""
+    node_exporter_endpoint: str | None = None
+    """Page of a ``node_exporter`` on this node, read instead of sysfs and procfs: ``http://127.0.0.1:9100/metrics``."""
+    max_memory_bytes: int = DEFAULT_MEMORY_BYTES
+    """Memory that the agent may use; beyond it a new process takes its place, and the spool goes on."""
     gpm: bool = True
     """Whether to read GPM (tensor, SM and memory activity) where the GPU has it."""
     proc_root: Path = Path("/proc")
@@ -78,6 +83,7 @@ class AgentSettings:
         _check_range("interval_seconds", self.interval_seconds, 0.2, 60.0)
         _check_range("port", self.port, 0, 65_535)
         _check_range("spool_max_bytes", self.spool_max_bytes, 1 << 20, 1 << 50)
+        _check_range("max_memory_bytes", self.max_memory_bytes, 16 << 20, 1 << 40)
         _check_name("cluster", self.cluster)
         if self.node is not None:
             _check_name("node", self.node)
@@ -85,15 +91,18 @@ class AgentSettings:
             _check_url(self.collector_url, "collector_url", COLLECTOR_URLS)
         if self.token is not None and self.token_file is not None:
             raise SettingError("agent.token_file", str(self.token_file), "absent when agent.token is given")
-        for url in self.trainer_endpoints:
-            _check_url(url, "trainer_endpoints", "addresses such as http://127.0.0.1:8000/metrics")
-        if self.dcgm_endpoint is not None:
-            _check_url(
-                self.dcgm_endpoint, "dcgm_endpoint", "an address such as http://127.0.0.1:9400/metrics"
-            )
+        self._check_pages()
         for pattern in self.log_globs:
             if not pattern.startswith("/"):
                 raise SettingError("agent.log_globs", pattern, "absolute paths, * and ? in them")
+
+    def _check_pages(self) -> None:
+        for url in self.trainer_endpoints:
+            _check_url(url, "trainer_endpoints", "addresses such as http://127.0.0.1:8000/metrics")
+        for name, port in (("dcgm_endpoint", 9400), ("node_exporter_endpoint", 9100)):
+            url = getattr(self, name)
+            if url is not None:
+                _check_url(url, name, f"an address such as http://127.0.0.1:{port}/metrics")
 
     @property
     def node_name(self) -> str:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 from flopwatch.encoding import encode
-from flopwatch.wire import GpuSample
+from flopwatch.wire import Event, GpuSample
 from flopwatch_agent.allocated import Allocated
 from flopwatch_agent.batches import BatchMaker, Moment, NodeIdentity, owners_of
 from flopwatch_agent.config import AgentSettings, data_folder
 from flopwatch_agent.configured_logs import ConfiguredLogs
-from flopwatch_agent.daemon_parts import Queue, dcgm_page, locked, new_reader, queue, sdk_socket
+from flopwatch_agent.counter_watch import CounterWatch
+from flopwatch_agent.daemon_parts import Queue, dcgm_page, locked, new_reader, node_pollers, queue, sdk_socket
+from flopwatch_agent.freshness import is_fresh
 from flopwatch_agent.gpu_files_state import GpuFilesState
 from flopwatch_agent.job_watch import Files, GpuView, JobWatch, Taken
 from flopwatch_agent.kernel_log import KernelLog
@@ -25,6 +27,7 @@ from flopwatch_agent.log_formats import log_formats
 from flopwatch_agent.model_config import ConfigReader
 from flopwatch_agent.nic_affinity import Affinity, affinities
 from flopwatch_agent.node_identity import boot_id, machine_id
+from flopwatch_agent.own_use import OwnUse
 from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
@@ -32,10 +35,9 @@ from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.sinks.exposition import ExpositionServer
 from flopwatch_agent.source import Inventory, Readings, Snapshot, joined
 from flopwatch_agent.sources.gpu import GpuSource, state_events
-from flopwatch_agent.sources.host import HostSource
 from flopwatch_agent.sources.job_host import JobHostSource
 from flopwatch_agent.sources.jobs import JobsSource
-from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
+from flopwatch_agent.sources.network import nvidia_controllers
 from flopwatch_agent.sources.steps import StepsSource
 from flopwatch_agent.sysfs import KernelTree
 from flopwatch_agent.trainer_endpoints import TrainerEndpoints
@@ -44,6 +46,13 @@ from flopwatch_agent.xids import XidCounter
 logger = logging.getLogger(__name__)
 
 EARLY_SECONDS = 2.0
+"""How long a new job, an end or a fault waits for the next batch at most."""
+ROWS_SECONDS = 5.0
+"""How long steps of known jobs, and samples taken more often, wait for it: a batch costs a sync and a request."""
+FINE_SECONDS = 1.0
+"""Below this interval every sample is sent at once."""
+EARLY_SHARE = 0.9
+"""From this share of its time on a batch goes with the sample that is taken now."""
 EXPECTED_SECONDS = 60.0
 STOP_SECONDS = 4.0
 LOOK_SECONDS = 10.0
@@ -66,37 +75,41 @@ class Daemon:
         self._formats = log_formats(settings.log_format)
         self._lock_file = locked(folder)
         self._queue = queue(settings, folder)
-        self._xids = XidCounter()
-        self._gpu = GpuSource(interval_seconds=settings.interval_seconds, gpm=settings.gpm, xids=self._xids)
+        self._xids, self._watch = XidCounter(), CounterWatch()
+        self._gpu = GpuSource(
+            interval_seconds=settings.interval_seconds, gpm=settings.gpm, xids=self._xids, watch=self._watch
+        )
         self._kernel_log = KernelLog(settings.kernel_log, self._xids, lambda: self._inventory.gpus)
         self._state = GpuFilesState(folder)
-        self._pollers = (
-            Poller(HostSource(proc, self._sys), settings.interval_seconds),
-            Poller(NetworkSource(self._sys), settings.interval_seconds),
-        )
+        self._pollers = node_pollers(settings, proc, self._sys, self._watch)
+        self._use = OwnUse(settings.max_memory_bytes)
         self._dcgm = dcgm_page(settings, self._xids)
         self._sdk = sdk_socket(settings, environ)
         self._jobs = self._job_watch(Procfs(proc), boot, folder)
-        self._maker = BatchMaker(
-            NodeIdentity(
-                node=settings.node_name,
-                cluster=settings.cluster,
-                boot_id=boot,
-                machine_id=machine_id(),
-                agent_version=version,
-                interval_seconds=settings.interval_seconds,
-                simulated=settings.simulated,
-            )
-        )
+        self._maker = BatchMaker(self._identity(boot, version))
         self._snapshot: Snapshot | None = None
         self._server = ExpositionServer(settings.host, settings.port, lambda: self._snapshot, version)
         self._inventory = Inventory()
         self._expected: tuple[str, ...] = ()
         self._expected_at = float("-inf")
         self._affinity: tuple[Affinity, ...] = ()
+        self._events: tuple[Event, ...] = ()
+        """Faults that no batch carries yet."""
         self._failed_writes = 0
         self._write_failed = False
         self._stopping = False
+
+    def _identity(self, boot: str, version: str) -> NodeIdentity:
+        settings = self._settings
+        return NodeIdentity(
+            node=settings.node_name,
+            cluster=settings.cluster,
+            boot_id=boot,
+            machine_id=machine_id(),
+            agent_version=version,
+            interval_seconds=settings.interval_seconds,
+            simulated=settings.simulated,
+        )
 
     @property
     def metrics_port(self) -> int:
@@ -116,12 +129,14 @@ class Daemon:
     def run(self) -> Outcome:
         """Work until ``stop``.
 
-        ``stuck``: a driver call never returned, so the process must end without cleaning up; ``restart``: the
-        driver was upgraded, which only a new process can use.
+        ``stuck``: a driver call never returned, so the process must end without cleaning up; ``restart``: a new
+        process must go on, since the driver was upgraded or this one is larger than it may be.
         """
         self._gpu.start()
-        for part in (*self._pollers, self._jobs, self._server):
-            part.start()
+        for poller in self._pollers:
+            poller.start()
+        self._jobs.start()
+        self._server.start()
         if self._dcgm is not None:
             self._dcgm.poller.start()
         if self._sdk is not None:
@@ -138,37 +153,44 @@ class Daemon:
 
     def _turn(self) -> Outcome:
         interval = self._settings.interval_seconds
-        last = time.monotonic()
-        due = last + min(1.0, interval)
+        due, written = time.monotonic() + min(1.0, interval), float("-inf")
         while not self._stopping:
             moment = time.monotonic()
-            early = self._jobs.changed.is_set() and moment - last >= min(EARLY_SECONDS, interval)
-            if moment >= due or early:
-                self._cycle(regular=moment >= due)
-                last = time.monotonic()
-                due = due if moment < due else max(due + interval, last)
-            if self._gpu.needs_restart:
+            is_due = moment >= due
+            wait = batch_wait(interval, news=self._has_news, rows=self._jobs.has_rows)
+            write = moment - written >= wait * (EARLY_SHARE if is_due else 1.0)
+            if is_due or (write and written > 0):
+                self._cycle(write=write)
+                written = moment if write else written
+                due = max(due + interval, time.monotonic()) if is_due else due
+            self._use.look(moment)
+            if self._gpu.needs_restart or self._use.is_too_large:
                 return "restart"
             self._state.tell(released=self._gpu.is_closed)
-            self._pause(due, last, interval)
-        self._cycle(regular=True)
+            self._pause(due, written)
+        self._cycle(write=True)
         return "stopped"
 
-    def _pause(self, due: float, last: float, interval: float) -> None:
-        """Wait until the next regular cycle, or until there is news and the last cycle is not too near."""
-        if self._jobs.changed.is_set():
-            due = min(due, last + min(EARLY_SECONDS, interval))
+    @property
+    def _has_news(self) -> bool:
+        return self._jobs.changed.is_set() or bool(self._events)
+
+    def _pause(self, due: float, written: float) -> None:
+        """Wait until the next sample, or the next batch, or until there is news."""
+        interval = self._settings.interval_seconds
+        wait = batch_wait(interval, news=self._has_news, rows=self._jobs.has_rows)
+        if written > 0:
+            due = min(due, written + wait)
         if self._gpu.is_closing:
             due = min(due, time.monotonic() + CLOSING_SECONDS)
         self._jobs.bell.wait(max(0.01, min(due - time.monotonic(), LOOK_SECONDS)))
 
-    def _cycle(self, *, regular: bool) -> None:
-        """One batch; hardware only with the regular ones."""
+    def _cycle(self, *, write: bool) -> None:
+        """A new snapshot, and a batch of everything since the last one where it is time."""
         now, monotonic = time.time(), time.monotonic()
         if monotonic - self._expected_at >= EXPECTED_SECONDS:
             self._expected, self._expected_at = nvidia_controllers(self._sys), monotonic
             self._affinity = affinities(self._sys, self._inventory.gpus)
-        taken = self._jobs.take()
         inventory = self._gpu.inventory()
         page = self._dcgm if inventory.nvml != "ok" else None
         if page is not None:
@@ -178,15 +200,16 @@ class Daemon:
         changes = state_events(self._inventory.gpus, inventory.gpus, now)
         self._inventory = inventory
         self._kernel_log.read(now)
-        events = (*changes, *self._xids.take())
-        parts = [taken.readings, Readings(events=events)]
-        if regular:
-            parts += [self._gpu.read(now), *(poller.take() for poller in self._pollers)]
+        self._events += (*changes, *self._xids.take())
+        taken = self._jobs.take() if write else self._jobs.peek()
+        if write:
+            events, self._events = self._events, ()
+            parts = [taken.readings, Readings(events=events), self._gpu.read(now)]
+            parts += [poller.take() for poller in self._pollers]
             if page is not None:
                 parts.append(page.poller.take())
-        readings = joined(parts)
-        if self._queue is not None:
-            self._write(self._queue, now, monotonic, readings, taken)
+            if self._queue is not None:
+                self._write(self._queue, now, monotonic, joined(parts), taken)
         self._gpu.note_owners(owners_of(taken.sightings))
         self._snapshot = self._new_snapshot(now, taken)
 
@@ -231,15 +254,15 @@ class Daemon:
         self._write_failed = True
 
     def _new_snapshot(self, now: float, taken: Taken) -> Snapshot:
-        host, network = (poller.latest or Readings() for poller in self._pollers)
-        oldest = now - 3 * self._settings.interval_seconds
-        nodes = [sample for sample in host.node_samples if sample.time_seconds >= oldest]
+        read = joined([poller.latest or Readings() for poller in self._pollers])
+        interval = self._settings.interval_seconds
+        nodes = [sample for sample in read.node_samples if is_fresh(sample, now, interval)]
         return Snapshot(
             now=now,
-            interval_seconds=self._settings.interval_seconds,
+            interval_seconds=interval,
             inventory=self._inventory,
             gpu_samples=self._latest_gpus(now),
-            port_samples=tuple(sample for sample in network.port_samples if sample.time_seconds >= oldest),
+            port_samples=tuple(item for item in read.port_samples if is_fresh(item, now, interval)),
             node_sample=nodes[-1] if nodes else None,
             job_samples=self._hosts.latest,
             jobs=taken.sightings,
@@ -270,6 +293,10 @@ class Daemon:
             ("sdk_claims", steps.sdk_claims),
             ("sdk_unattributed", self._jobs.sdk_unattributed),
             ("spool_failed", self._failed_writes),
+            ("resident_bytes", self._use.resident_bytes),
+            ("open_files", self._use.open_files),
+            ("counter_resets", self._watch.resets),
+            ("counter_leaps", self._watch.leaps),
         ]
         if self._sdk is not None:
             found += [
@@ -338,3 +365,12 @@ class Daemon:
         self._kernel_log.close()
         os.close(self._lock_file)
         return closed
+
+
+def batch_wait(interval_seconds: float, *, news: bool, rows: bool) -> float:
+    """Seconds from one batch to the next: few for news, at most five where steps wait, else the interval."""
+    if news:
+        return min(EARLY_SECONDS, interval_seconds)
+    if interval_seconds < FINE_SECONDS:
+        return interval_seconds
+    return ROWS_SECONDS if rows else max(ROWS_SECONDS, interval_seconds)

@@ -10,12 +10,18 @@ from pathlib import Path
 
 from flopwatch.settings import SettingError
 from flopwatch_agent.config import AgentSettings, socket_path
+from flopwatch_agent.counter_watch import CounterWatch
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.sdk_socket import SdkSocket
 from flopwatch_agent.sinks.push import Pusher, Target
+from flopwatch_agent.source import Source
 from flopwatch_agent.sources.dcgm import DcgmSource
+from flopwatch_agent.sources.host import HostSource
+from flopwatch_agent.sources.network import NetworkSource
+from flopwatch_agent.sources.node_exporter import NodeExporterSource
 from flopwatch_agent.spool import Spool
+from flopwatch_agent.sysfs import KernelTree
 from flopwatch_agent.trainers.reader import LogReader
 from flopwatch_agent.trainers.userformat import UserFormat
 from flopwatch_agent.xids import XidCounter
@@ -91,6 +97,16 @@ def sdk_socket(settings: AgentSettings, environ: Mapping[str, str]) -> SdkSocket
             raise SettingError("agent.sdk_socket", str(path), allowed) from error
         logger.warning("no SDK socket at %s (%s); StepReporter prints to standard error instead", path, error)
         return None
+
+
+def node_pollers(
+    settings: AgentSettings, proc: KernelTree, sys: KernelTree, watch: CounterWatch
+) -> tuple[Poller, ...]:
+    """What reads the host and its NICs: the kernel's files, or the exporter that the settings name."""
+    sources: tuple[Source, ...] = (HostSource(proc, sys), NetworkSource(sys, watch))
+    if settings.node_exporter_endpoint is not None:
+        sources = (NodeExporterSource(settings.node_exporter_endpoint),)
+    return tuple(Poller(source, settings.interval_seconds) for source in sources)
 
 
 def dcgm_page(settings: AgentSettings, xids: XidCounter) -> DcgmPage | None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from flopwatch.wire import GpuDevice, GpuSample
 from flopwatch_agent import nvml
+from flopwatch_agent.counter_watch import CounterWatch
 from flopwatch_agent.nvml import FieldBatch, Gpm, Handle, NvmlError
 from flopwatch_agent.nvml_fields import (
     DETAIL_FIELDS,
@@ -36,6 +37,11 @@ DETAIL_SECONDS = 10.0
 INERT_SECONDS = 5.0
 AT_WORK = 0.05
 """From this share of kernel activity on a GPU is not idle."""
+MOST_PER_SECOND = {
+    "energy_joules": 6000.0, "pcie_transmit_bytes": 3e11, "pcie_receive_bytes": 3e11, "nvlink_transmit_bytes": 5e12,
+    "nvlink_receive_bytes": 5e12,
+}  # fmt: skip
+"""More than any GPU or superchip does: PCIe 6 with 16 lanes carries 0.13, NVLink 5 with 18 links 0.9 TB/s each way."""
 PCIE_COUNTERS = ("pcie_transmit_bytes", "pcie_receive_bytes")
 INSTANCE_METRICS = tuple((number, name) for number, name in GPM_METRICS if name.endswith("_ratio"))
 COUNTERS = frozenset(("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_action", "nvlink_transmit_bytes",
@@ -80,8 +86,11 @@ class GpuReader:
         NvmlError: from ``sample``, when the whole device is lost or cannot be read.
     """
 
-    def __init__(self, handle: Handle, device: GpuDevice, reads: Reads) -> None:
+    def __init__(
+        self, handle: Handle, device: GpuDevice, reads: Reads, watch: CounterWatch | None = None
+    ) -> None:
         self.device = device
+        self._watch = CounterWatch() if watch is None else watch
         self.gaps: dict[str, str] = {}
         """What may not be read, one sentence a call."""
         self.errors = 0
@@ -89,6 +98,8 @@ class GpuReader:
         """What ``processes`` last said; a sample asks it too."""
         self.job: str | None = None
         """Whose process held the GPU as of the last batch; it goes into the next sample."""
+        self.interval_seconds: float | None = None
+        """How much time a sample stands for, where that is not the agent's own interval."""
         self.details: dict[str, float] = {}
         """What changes rarely or is told at ``/metrics`` only: values by ``name`` or ``name/label``."""
         self._handle = handle
@@ -121,6 +132,7 @@ class GpuReader:
         values.update(self._activity(elapsed))
         unread = values_missing(values)
         values.update(self._inert(now))
+        self._check_counters(values, now)
         if not 0.0 <= now - self._details_at < DETAIL_SECONDS:
             self._details_at = now
             self.details = self._detailed()
@@ -138,7 +150,15 @@ class GpuReader:
             raise NvmlError(nvml.UNKNOWN, "every call")
         pids = self.processes()
         count = None if pids is None else len(pids)
-        return GpuSample(time_seconds=now, gpu=self.device.uuid, process_count=count, job=self.job, **values)
+        values.update(process_count=count, job=self.job, interval_seconds=self.interval_seconds)
+        return GpuSample(time_seconds=now, gpu=self.device.uuid, **values)
+
+    def _check_counters(self, values: dict[str, Any], now: float) -> None:
+        """Leave out leaps that no GPU can have made."""
+        for name, most in MOST_PER_SECOND.items():
+            value = values.get(name)
+            if value is not None:
+                values[name] = type(value)(self._watch.checked((self.device.uuid, name), value, now, most))
 
     def _note_link(self, kernel_active: float | None) -> None:
         """Keep the PCIe link as it is at work: an idle GPU lowers its generation."""

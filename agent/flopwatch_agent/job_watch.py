@@ -146,6 +146,20 @@ class JobWatch:
             self.changed.clear()
         return taken
 
+    def peek(self) -> Taken:
+        """Sightings, logs and last steps as they are now; rows stay for the next ``take``."""
+        with self._lock:
+            taken = self._taken
+            return Taken(
+                sightings=taken.sightings, logs=taken.logs, last_steps=taken.last_steps, gaps=taken.gaps
+            )
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows wait to be taken."""
+        readings = self._taken.readings
+        return bool(readings.steps or readings.phases)
+
     def put_back(self, taken: Taken) -> None:
         """Rows that could not be written anywhere come again with the next take, bounded."""
         with self._lock:
@@ -279,16 +293,21 @@ class JobWatch:
         with self._lock:
             known = {item.ref for item in self._taken.sightings}
             taken = self._taken
+            stepped = {step.job for step in taken.last_steps}
+            had_rows = self.has_rows
             taken.readings = joined([taken.readings, readings])
             taken.sightings, taken.logs, taken.last_steps = sightings, logs, last_steps
             taken.ended += ended
             taken.positions = positions
             taken.gaps = (*self._jobs.gaps, *(self._allocated.gaps if self._allocated is not None else ()))
             news = (
-                readings.steps or readings.phases or ended or any(item.ref not in known for item in sightings)
+                ended
+                or any(item.ref not in known for item in sightings)
+                or any(step.job not in stepped for step in readings.steps)
             )
         if news:
             self.changed.set()
+        if news or (self.has_rows and not had_rows):
             self.bell.ring()
 
 

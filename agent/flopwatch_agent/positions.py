@@ -6,6 +6,7 @@ the rows are read, and sent, again from where the last whole batch ended.
 """
 
 import json
+import os
 from pathlib import Path
 
 from flopwatch_agent.log_follow import Position
@@ -40,7 +41,7 @@ class Positions:
             OSError: the disk is full or cannot be written.
         """
         if self._prepared is not None:
-            self._prepared_file(self._prepared[0]).unlink(missing_ok=True)
+            Path(self._prepared_file(self._prepared[0])).unlink(missing_ok=True)
             self._prepared = None
         if all(self._kept.get(identity) == position for identity, position in positions.items()):
             return
@@ -49,19 +50,20 @@ class Positions:
             merged[identity] = merged.pop(identity)
         kept = dict(list(merged.items())[-MAX_KEPT:])
         rows = {key: [item.job, item.source_id, item.offset, item.history_end] for key, item in kept.items()}
-        temporary = self._folder / f"{CURRENT}.tmp"
-        temporary.write_text(json.dumps(rows), encoding="utf-8")
         self._prepared = (sequence, kept)
-        temporary.replace(self._prepared_file(sequence))
+        # Written under its own name: torn, it has no batch, and is thrown away.
+        with open(self._prepared_file(sequence), "wb") as file:  # noqa: PTH123 - text, as below
+            file.write(json.dumps(rows).encode())
 
     def commit(self, sequence: int) -> None:
         """Batch ``sequence`` is in the spool."""
         if self._prepared is not None:
-            self._prepared_file(sequence).replace(self._folder / CURRENT)
+            os.replace(self._prepared_file(sequence), f"{self._folder}/{CURRENT}")  # noqa: PTH105 - as below
             self._kept, self._prepared = self._prepared[1], None
 
-    def _prepared_file(self, sequence: int) -> Path:
-        return self._folder / f"{CURRENT}.{sequence}"
+    def _prepared_file(self, sequence: int) -> str:
+        """Text: a Path costs more than writing."""
+        return f"{self._folder}/{CURRENT}.{sequence}"
 
 
 def read_positions(path: Path) -> dict[str, Position]:

@@ -1,97 +1,49 @@
 """What the agent costs: CPU of a real process over the fake library, and the SDK's time a step."""
 
 import os
-import re
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.bench.busy_node import busy_node, cpu_seconds, memory_mib, scrape
 from tests.fixtures_nvml import FakeNvml, fake_nvml, fake_nvml_library
-from tests.integration.agent.kernel_files import write
+from tests.integration.agent.agent_process import eventually
+from tests.ports import free_port
 
 __all__ = ["fake_nvml", "fake_nvml_library"]
 
 WARM_UP_SECONDS = 6.0
 MEASURED_SECONDS = 30.0
-TICK = os.sysconf("SC_CLK_TCK")
+SCRAPE_SECONDS = 15.0
+PEERS = os.environ.get("FLOPWATCH_PEERS_PYTHON")
+"""A Python that has nvitop-exporter and gpustat installed."""
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def memory_mib(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
-
-
-def cost(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """CPU seconds a minute, and MiB resident."""
-    process = subprocess.Popen(
-        command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        time.sleep(WARM_UP_SECONDS)
-        before = cpu_seconds(process.pid)
-        time.sleep(MEASURED_SECONDS)
-        used = cpu_seconds(process.pid) - before
-        return used * 60 / MEASURED_SECONDS, memory_mib(process.pid)
-    finally:
-        process.terminate()
-        process.wait(15)
-
-
-def workers(fake_nvml: FakeNvml) -> list["subprocess.Popen[bytes]"]:
-    """Eight processes on eight GPUs."""
-    started = [subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL) for _ in range(8)]
-    fake_nvml.write("gpus 8", *(f"proc {index} {process.pid} 50000" for index, process in enumerate(started)))
-    return started
-
-
-def ports(root: Path) -> Path:
-    """Eight InfiniBand ports."""
-    for index in range(8):
-        folder = f"class/infiniband/mlx5_{index}/ports/1"
-        for name in ("port_xmit_data", "port_rcv_data", "port_xmit_wait", "symbol_error", "link_downed"):
-            write(root, f"{folder}/counters/{name}", "1000")
-        write(root, f"{folder}/state", "4: ACTIVE")
-        write(root, f"{folder}/rate", "400 Gb/sec (4X NDR)")
-    return root
+def measured(running: dict[str, int], seconds: float, pages: list[int]) -> dict[str, float]:
+    """CPU seconds a minute of each process over the same time, while the pages are scraped."""
+    before = {name: cpu_seconds(pid) for name, pid in running.items()}
+    began = time.monotonic()
+    while (left := began + seconds - time.monotonic()) > 0:
+        for port in pages:
+            scrape(port)
+        time.sleep(min(SCRAPE_SECONDS, left))
+    elapsed = time.monotonic() - began
+    return {name: (cpu_seconds(pid) - before[name]) * 60 / elapsed for name, pid in running.items()}
 
 
 @pytest.mark.parametrize("interval", [1, 10])
 def test_cpu_and_memory_of_the_agent(fake_nvml: FakeNvml, tmp_path: Path, interval: int) -> None:
-    started = workers(fake_nvml)
-    settings = {
-        "INTERVAL_SECONDS": str(interval), "PORT": "0", "DATA_DIR": str(tmp_path / "data"), "SDK_SOCKET": "off",
-        "SYS_ROOT": str(ports(tmp_path / "sys")), "COLLECTOR_URL": "http://127.0.0.1:9",
-    }  # fmt: skip
-    environment = {
-        f"FLOPWATCH_AGENT_{name}": value for name, value in settings.items()
-    } | fake_nvml.environment
-    try:
-        cpu, memory = cost([sys.executable, "-m", "flopwatch_agent"], environment)
-        print(f"\nagent, {interval} s interval: {cpu:.2f} CPU-s a minute, {memory:.1f} MiB")
-        assert cpu <= (0.5 if interval == 1 else 0.12)
-        assert memory <= 60
-    finally:
-        for process in started:
-            process.kill()
-            process.wait(5)
-
-
-PEERS = os.environ.get("FLOPWATCH_PEERS_PYTHON")
-"""A Python that has nvitop-exporter and gpustat installed."""
-SCRAPE_SECONDS = 15.0
-
-
-def started(command: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    with log.open("wb") as sink:
-        return subprocess.Popen(command, env={**os.environ, **environment}, stdout=sink, stderr=sink)
+    with busy_node(fake_nvml, tmp_path) as node:
+        agent = node.agent(interval)
+        eventually(node.follows_the_log, 60.0)
+        time.sleep(WARM_UP_SECONDS)
+        used = measured({"agent": agent.pid}, MEASURED_SECONDS, [node.metrics_port()])["agent"]
+        memory = memory_mib(agent.pid)
+    print(f"\nagent, {interval} s interval: {used:.2f} CPU-s a minute, {memory:.1f} MiB")
+    assert used <= (0.5 if interval == 1 else 0.25)
+    assert memory <= 48
 
 
 @pytest.mark.skipif(
@@ -100,38 +52,32 @@ def started(command: list[str], environment: dict[str, str], log: Path) -> "subp
 def test_agent_and_peers_over_the_same_library_in_the_same_minute(
     fake_nvml: FakeNvml, tmp_path: Path
 ) -> None:
-    trained = workers(fake_nvml)
-    settings = {
-        "INTERVAL_SECONDS": "1", "PORT": "0", "HOST": "127.0.0.1", "DATA_DIR": str(tmp_path / "data"),
-        "SDK_SOCKET": "off", "SYS_ROOT": str(ports(tmp_path / "sys")), "COLLECTOR_URL": "http://127.0.0.1:9",
-    }  # fmt: skip
-    own = {f"FLOPWATCH_AGENT_{name}": value for name, value in settings.items()}
-    commands = {
-        "flopwatch agent": [sys.executable, "-m", "flopwatch_agent"],
-        "nvitop-exporter": [str(PEERS), "-m", "nvitop_exporter", "--port", "19881", "--interval", "1"],
-        "gpustat": [str(PEERS), "-m", "gpustat", "-i", "1", "-a"],
-    }
-    logs = {name: tmp_path / f"{number}.log" for number, name in enumerate(commands)}
-    running = {
-        name: started(command, fake_nvml.environment | own, logs[name]) for name, command in commands.items()
-    }
-    try:
+    port = free_port()
+    exporter = [
+        "-m",
+        "nvitop_exporter",
+        "--bind-address",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--interval",
+        "1",
+    ]
+    with busy_node(fake_nvml, tmp_path) as node:
+        programs = {
+            "agent": node.agent(1.0),
+            "nvitop-exporter": node.program("nvitop", [str(PEERS), *exporter]),
+            "gpustat": node.program("gpustat", [str(PEERS), "-m", "gpustat", "-i", "1", "-a"]),
+        }
+        eventually(node.follows_the_log, 60.0)
         time.sleep(WARM_UP_SECONDS)
-        port = re.findall(r"metrics at [\d.]+:(\d+)", logs["flopwatch agent"].read_text())[0]
-        before = {name: cpu_seconds(process.pid) for name, process in running.items()}
-        for _ in range(4):
-            for page in (port, "19881"):
-                urllib.request.urlopen(f"http://127.0.0.1:{page}/metrics", timeout=5).read()
-            time.sleep(SCRAPE_SECONDS)
-        used = {name: cpu_seconds(process.pid) - before[name] for name, process in running.items()}
-        for name, process in running.items():
-            print(f"\n{name}: {used[name]:.2f} CPU-s a minute, {memory_mib(process.pid):.1f} MiB", end="")
-        print()
-    finally:
-        for process in (*running.values(), *trained):
-            process.kill()
-            process.wait(15)
-    assert used["flopwatch agent"] < used["nvitop-exporter"]
+        pids = {name: program.pid for name, program in programs.items()}
+        used = measured(pids, 2 * MEASURED_SECONDS, [node.metrics_port(), port])
+        memory = {name: memory_mib(pid) for name, pid in pids.items()}
+    for name, seconds in used.items():
+        print(f"\n{name}: {seconds:.2f} CPU-s a minute, {memory[name]:.1f} MiB", end="")
+    print(f"\nof nvitop-exporter's: {used['agent'] / used['nvitop-exporter']:.2f}")
+    assert used["agent"] < used["nvitop-exporter"]
 
 
 RECEIVER = """

@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client.exposition import choose_encoder
@@ -19,12 +19,12 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from flopwatch import metrics
 from flopwatch.settings import SettingError
 from flopwatch.wire import GpuDevice, GpuSample
+from flopwatch_agent.freshness import STALE_INTERVALS, is_fresh
 from flopwatch_agent.source import Snapshot
 
 logger = logging.getLogger(__name__)
 
 MAX_SERIES = 2000
-STALE_INTERVALS = 3
 POLL_SECONDS = 30.0
 Series = tuple[metrics.Metric, tuple[str, ...], float]
 
@@ -98,8 +98,9 @@ def agent_series(snapshot: Snapshot, version: str, dropped: int) -> Iterator[Ser
 
 def gpu_series(snapshot: Snapshot) -> Iterator[Series]:
     """The GPUs: levels only while their sample is fresh."""
-    oldest = snapshot.now - STALE_INTERVALS * snapshot.interval_seconds
-    fresh = {sample.gpu: sample for sample in snapshot.gpu_samples if sample.time_seconds >= oldest}
+    now, interval = snapshot.now, snapshot.interval_seconds
+    fresh = {sample.gpu: sample for sample in snapshot.gpu_samples if is_fresh(sample, now, interval)}
+    yield from availability_series(snapshot, fresh)
     for gpu in snapshot.inventory.gpus:
         sample = fresh.get(gpu.uuid)
         index = "" if gpu.index is None else str(gpu.index)
@@ -108,6 +109,16 @@ def gpu_series(snapshot: Snapshot) -> Iterator[Series]:
         yield from device_series(gpu)
         if sample is not None:
             yield from sample_series(sample, snapshot.now)
+
+
+def availability_series(snapshot: Snapshot, fresh: Mapping[str, GpuSample]) -> Iterator[Series]:
+    """By metric: whether every GPU that is read tells it; MIG instances, which tell less, do not count."""
+    whole = {gpu.uuid for gpu in snapshot.inventory.gpus if gpu.mig_parent_uuid is None}
+    samples = [sample for uuid, sample in fresh.items() if uuid in whole]
+    if samples:
+        for field, metric in metrics.GPU_SAMPLE.items():
+            told = all(getattr(sample, field) is not None for sample in samples)
+            yield metrics.GPU_METRIC_AVAILABLE, (metric.name,), float(told)
 
 
 def fault_series(snapshot: Snapshot) -> Iterator[Series]:
@@ -320,7 +331,7 @@ class ExpositionHandler(BaseHTTPRequestHandler):
         """200 while the agent's loop turns: a snapshot older than three intervals is none."""
         snapshot = self.latest()
         kind = "text/plain; charset=utf-8"
-        if snapshot is None or time.time() - snapshot.now > STALE_INTERVALS * snapshot.interval_seconds:
+        if snapshot is None or abs(time.time() - snapshot.now) > STALE_INTERVALS * snapshot.interval_seconds:
             return 503, kind, b"the agent's loop does not turn\n"
         return 200, kind, b"ok\n"
 

@@ -1,16 +1,18 @@
-"""GPUs through NVML: one thread keeps NVML open, one thread a GPU reads it, so that a stuck GPU costs only itself."""
+"""GPUs through NVML: one thread keeps NVML open, and a worker reads each GPU."""
 
 import dataclasses
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping
 from typing import Literal
 
-from flopwatch.wire import Event, GpuDevice, GpuSample, GpuState
+from flopwatch.wire import Event, GpuDevice, GpuSample
 from flopwatch_agent import nvml
+from flopwatch_agent.counter_watch import CounterWatch
+from flopwatch_agent.freshness import is_fresh
 from flopwatch_agent.gpu_reader import GpuReader, describe, describe_instance, instance_reads, reads_for
+from flopwatch_agent.gpu_worker import STUCK_SECONDS, GpuWorker, worker_state
 from flopwatch_agent.nvml import NvmlError
 from flopwatch_agent.nvml_events import EventWatch
 from flopwatch_agent.nvml_fields import NEWEST_KNOWN_BRANCH, branch_of
@@ -19,12 +21,8 @@ from flopwatch_agent.xids import XidCounter
 
 logger = logging.getLogger(__name__)
 
-PROCESS_SECONDS = 5.0
-STUCK_SECONDS = 10.0
 RETRY_SECONDS = 30.0
 RESCAN_SECONDS = 60.0
-PROBE_INTERVALS = 6
-STALE_INTERVALS = 3
 CLOSE_SECONDS = 1.8
 """How long closing waits for calls that are under way; a wait for events lasts a second."""
 MISMATCH_RESTART_SECONDS = 60.0
@@ -33,101 +31,23 @@ OPENING = "NVML is being opened"
 NvmlState = Literal["ok", "absent", "failed"]
 
 
-class GpuWorker:
-    """Reads one GPU and its MIG instances in a thread of its own."""
-
-    def __init__(self, readers: list[GpuReader], interval_seconds: float) -> None:
-        self.readers = readers
-        self.state: GpuState = "ok"
-        self.reason: str | None = None
-        self.latest: dict[str, GpuSample] = {}
-        self.processes: dict[str, tuple[int, ...] | None] = {}
-        self.fresh: deque[GpuSample] = deque(maxlen=256)
-        self.busy_since: float | None = None
-        self.error_code: int | None = None
-        self._interval = interval_seconds
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"gpu-{readers[0].device.slot}", daemon=True)
-
-    def start(self) -> None:
-        """Begin reading."""
-        self._thread.start()
-
-    def renew(self, devices: list[GpuDevice]) -> None:
-        """Take over what a later scan says of the same devices, such as a narrower PCIe link."""
-        known = {device.uuid: device for device in devices}
-        for reader in self.readers:
-            reader.renew(known.get(reader.device.uuid, reader.device))
-
-    def stop(self) -> None:
-        """Ask the thread to end after its present call."""
-        self._stop.set()
-
-    def join(self, seconds: float) -> bool:
-        """Whether the thread ended within the time."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def stuck_for(self, moment: float) -> float:
-        """How long the present call has been running, by the monotonic clock."""
-        since = self.busy_since
-        return 0.0 if since is None else moment - since
-
-    def _run(self) -> None:
-        self._read_on()
-        for reader in self.readers:
-            reader.close()
-
-    def _read_on(self) -> None:
-        """Read until stopped."""
-        due = time.monotonic()
-        while not self._stop.is_set():
-            self.busy_since = time.monotonic()
-            full = self.busy_since >= due
-            try:
-                self._cycle(full=full)
-            except NvmlError as error:
-                self._down(error)
-            self.busy_since = None
-            moment = time.monotonic()
-            if full:
-                pause = self._interval if self.state == "ok" else self._interval * PROBE_INTERVALS
-                due += pause * max(1.0, (moment - due) // pause + 1.0)
-            self._stop.wait(max(0.01, min(due - moment, PROCESS_SECONDS)))
-
-    def _cycle(self, *, full: bool) -> None:
-        if not full:
-            if self.state == "ok":
-                self.processes = {item.device.uuid: item.processes() for item in self.readers}
-            return
-        if self.state != "ok":
-            for reader in self.readers:
-                reader.forget()
-        for reader in self.readers:
-            sample = reader.sample(time.time())
-            self.latest[sample.gpu] = sample
-            self.fresh.append(sample)
-        self.processes = {item.device.uuid: item.pids for item in self.readers}
-        self.state, self.reason, self.error_code = "ok", None, None
-
-    def _down(self, error: NvmlError) -> None:
-        states: dict[int, GpuState] = {nvml.GPU_IS_LOST: "lost", nvml.RESET_REQUIRED: "reset_required"}
-        if self.error_code != error.code:
-            logger.warning("GPU %s is down: %s", self.readers[0].device.slot, error)
-        self.state = states.get(error.code, "unreadable")
-        self.reason, self.error_code = str(error), error.code
-        self.processes = dict.fromkeys((item.device.uuid for item in self.readers), None)
-
-
 class GpuSource:
     """All GPUs of the node. ``start`` returns at once; NVML is opened, and opened again, in a thread."""
 
     name = "gpu"
 
-    def __init__(self, *, interval_seconds: float, gpm: bool, xids: XidCounter | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        interval_seconds: float,
+        gpm: bool,
+        xids: XidCounter | None = None,
+        watch: CounterWatch | None = None,
+    ) -> None:
         self._interval = interval_seconds
         self._gpm = gpm
         self._xids = XidCounter() if xids is None else xids
+        self._watch = CounterWatch() if watch is None else watch
         self._events: EventWatch | None = None
         self._workers: list[GpuWorker] = []
         self._known: dict[str, GpuDevice] = {}
@@ -208,9 +128,8 @@ class GpuSource:
 
     def latest(self, now: float) -> tuple[GpuSample, ...]:
         """Each GPU's last sample, none of them older than three intervals."""
-        oldest = now - STALE_INTERVALS * self._interval
         found = (sample for worker in list(self._workers) for sample in list(worker.latest.values()))
-        return tuple(sample for sample in found if sample.time_seconds >= oldest)
+        return tuple(sample for sample in found if is_fresh(sample, now, self._interval))
 
     def processes(self) -> dict[str, tuple[int, ...] | None]:
         """Pids by GPU or MIG instance; None where they cannot be listed."""
@@ -238,6 +157,7 @@ class GpuSource:
                     device = dataclasses.replace(device, state=state, reason=reason)
                 present[device.uuid] = device
                 gaps.extend(reader.gaps.values())
+            gaps += [] if worker.slow is None else [worker.slow]
         for uuid, device in list(self._known.items()):
             if uuid not in present and self._open and device.mig_parent_uuid is None:
                 gone = "NVML no longer lists it"
@@ -349,6 +269,7 @@ class GpuSource:
                 reads_for(handle, branch, gpm=self._gpm)
                 if device.mig_parent_uuid is None
                 else instance_reads(parent, handle, gpm=self._gpm),
+                self._watch,
             )
             for handle, device in devices
         ]
@@ -375,14 +296,6 @@ class GpuSource:
         if self._open and self._nvml == "ok":
             self._nvml, self._reason = "absent", reason
         self._open = False
-
-
-def worker_state(worker: GpuWorker, moment: float) -> tuple[GpuState, str | None]:
-    """The state of a GPU, a stuck call included."""
-    stuck = worker.stuck_for(moment)
-    if stuck > STUCK_SECONDS:
-        return "unreadable", "the driver does not answer"
-    return worker.state, worker.reason
 
 
 def state_events(

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flopwatch.wire import PortSample
+from flopwatch_agent.counter_watch import CounterWatch
 from flopwatch_agent.source import Readings
 from flopwatch_agent.sysfs import HeldFiles, KernelTree
 
 WORD_BYTES = 4
 SLOW_SECONDS = 60.0
 SATURATED = 0xFFFFFFFF
+MOST_BYTES_PER_SECOND = 1e12
+"""Of a port that does not tell its rate."""
 VIRTUAL = ("lo", "veth", "docker", "br-", "virbr", "cni", "flannel", "cali", "cilium", "lxc", "tun", "tap", "ifb",
            "dummy", "kube-", "nodelocaldns", "sit", "ip6tnl", "wg", "vxlan", "ovs")  # fmt: skip
 RDMA = "class/infiniband"
@@ -60,8 +63,9 @@ class NetworkSource:
 
     name = "network"
 
-    def __init__(self, sys: KernelTree) -> None:
+    def __init__(self, sys: KernelTree, watch: CounterWatch | None = None) -> None:
         self._sys = sys
+        self._watch = CounterWatch() if watch is None else watch
         self._files = HeldFiles(sys)
         self._ports: tuple[Port, ...] = ()
         self._found_at: float | None = None
@@ -88,6 +92,10 @@ class NetworkSource:
         transmit, receive = self._octets(port, port.transmit), self._octets(port, port.receive)
         if transmit is None and receive is None:
             return None
+        transmit, receive = (
+            None if value is None else self._believed(port, way, value, now)
+            for way, value in (("transmit", transmit), ("receive", receive))
+        )
         return PortSample(
             time_seconds=now,
             port=port.name,
@@ -99,6 +107,12 @@ class NetworkSource:
             link_up=port.up,
             link_rate_bits_per_second=port.rate_bits_per_second,
         )
+
+    def _believed(self, port: Port, way: str, value: int, now: float) -> int:
+        """The counter without leaps beyond the link's rate."""
+        rate = port.rate_bits_per_second
+        most = MOST_BYTES_PER_SECOND if rate is None else rate / 8
+        return int(self._watch.checked((port.name, way), value, now, most))
 
     def _octets(self, port: Port, paths: tuple[str, ...]) -> int | None:
         """The sum of some byte counters; a 32-bit one that is full is unknown."""

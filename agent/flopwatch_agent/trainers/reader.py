@@ -59,6 +59,8 @@ class LogReader:
         self._last_arrival: float | None = None
         self._taken: tuple[int, int, int] = (0, 0, 0)
         self._runs: dict[int, RunFacts] = {}
+        self._basis: tuple[object, ...] = ()
+        """What the last run facts were made of: making them costs more than comparing."""
 
     def feed(self, data: bytes, arrived_at_seconds: float | None = None) -> None:
         """Take the next bytes of the file. No bytes, some seconds after the last, complete an open block."""
@@ -158,7 +160,13 @@ class LogReader:
             self._text.complete_blocks(last)
 
     def _new_runs(self) -> tuple[RunFacts, ...]:
-        index = self._engine.session
+        engine, index = self._engine, self._engine.session
+        book = engine.book
+        known = (index, dict(engine.session_facts.get(index, book.facts)), book.origin, book.shape)
+        basis = (*known, engine.family, engine.kind)
+        if basis == self._basis:
+            return ()
+        self._basis = basis
         facts = self._facts_of(index)
         if self._runs.get(index) == facts:
             return ()

@@ -44,6 +44,7 @@ class FakeCollector:
     requests: list[Request] = field(default_factory=list)
     answers: list[tuple[int, Mapping[str, str], str]] = field(default_factory=list)
     port: int = 0
+    keeps_connections: bool = False
 
     def __post_init__(self) -> None:
         self._server: ThreadingHTTPServer | None = None
@@ -53,6 +54,8 @@ class FakeCollector:
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1" if collector.keeps_connections else "HTTP/1.0"
+
             def do_POST(self) -> None:
                 body = gzip.decompress(self.rfile.read(int(self.headers["Content-Length"])))
                 collector.requests.append(Request(dict(self.headers.items()), json.loads(body)))

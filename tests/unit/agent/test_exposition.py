@@ -1,6 +1,7 @@
 """The exposition of a snapshot, against one text, and the table of metrics against its own rules."""
 
 import re
+from dataclasses import replace
 
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
@@ -83,8 +84,31 @@ def exposed(snapshot: Snapshot | None) -> str:
     return "\n".join(sorted(line for line in lines if not line.startswith("#"))) + "\n"
 
 
+TOLD = ("hw_gpu_utilization_ratio", "hw_energy_joules_total")
+UNTOLD = (
+    "flopwatch_gpu_memory_busy_ratio", "flopwatch_gpu_sm_active_ratio", "flopwatch_gpu_sm_occupancy_ratio",
+    "flopwatch_gpu_tensor_active_ratio", "flopwatch_gpu_dram_active_ratio", "hw_gpu_memory_usage_bytes",
+    "hw_power_watts", "hw_temperature_celsius", "flopwatch_gpu_memory_temperature_celsius",
+    "flopwatch_gpu_sm_clock_hertz", "flopwatch_gpu_memory_clock_hertz", "flopwatch_gpu_clock_event_reasons",
+    "flopwatch_gpu_throttle_seconds_total", "flopwatch_gpu_nvlink_transmit_bytes_total",
+    "flopwatch_gpu_nvlink_receive_bytes_total", "flopwatch_gpu_ecc_corrected_errors_total",
+    "flopwatch_gpu_ecc_uncorrected_errors_total", "flopwatch_gpu_remapped_rows", "flopwatch_gpu_recovery_action",
+    "flopwatch_gpu_processes",
+)  # fmt: skip
+
+
 def test_a_snapshot_becomes_exactly_its_series_and_old_samples_have_none() -> None:
-    assert exposed(SNAPSHOT) == "\n".join(sorted(EXPECTED.splitlines())) + "\n"
+    available = [f'flopwatch_gpu_metric_available{{metric="{name}"}} 1.0' for name in TOLD]
+    available += [f'flopwatch_gpu_metric_available{{metric="{name}"}} 0.0' for name in UNTOLD]
+    assert exposed(SNAPSHOT) == "\n".join(sorted((*EXPECTED.splitlines(), *available))) + "\n"
+
+
+def test_a_sample_from_a_time_that_has_not_come_is_none() -> None:
+    later = GpuSample(time_seconds=1011.0, gpu="GPU-a", kernel_active_ratio=0.5)
+    ahead = replace(SNAPSHOT, gpu_samples=(later,))
+
+    assert 'flopwatch_gpu_up{gpu_uuid="GPU-a"} 0.0' in exposed(ahead)
+    assert "hw_gpu_utilization_ratio{" not in exposed(ahead)
 
 
 def test_before_the_first_snapshot_nothing_is_exposed() -> None:
