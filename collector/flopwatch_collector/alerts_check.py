@@ -21,6 +21,7 @@ from flopwatch.query import Job, Range
 from flopwatch_collector import app, config, durations
 from flopwatch_collector.alerting.delivery.channels import Wiring, wiring
 from flopwatch_collector.alerting.rehearsal import Episode, Rehearsal, largest, rehearse
+from flopwatch_collector.past import Past
 from flopwatch_collector.store.port import StoreLocked, Unavailable
 
 POINT_SECONDS = 60.0
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     rehearsal = None
     if options.collector or options.data:
         try:
-            rehearsal = rehearse(_jobs(options, settings, seconds), settings.alerts)
+            rehearsal = _rehearsed(options, settings, seconds)
         except (AskError, StoreLocked, Unavailable, OSError) as error:
             sys.stderr.write(f"flopwatch: the past cannot be read: {error}\n")
             return 1
@@ -74,13 +75,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _jobs(options: argparse.Namespace, settings: config.Settings, seconds: float) -> list[Job]:
-    """The jobs of the past, the largest first where there are more than can be looked at."""
+def _rehearsed(options: argparse.Namespace, settings: config.Settings, seconds: float) -> Rehearsal:
+    """The rules over the past, of the largest jobs where there are more than can be looked at."""
     points = int(min(MOST_POINTS, max(1.0, seconds / POINT_SECONDS)))
     asked = Range(seconds=seconds, points=points)
     if options.data is not None:
-        return list(_from_folder(options.data, settings, asked))
-    return list(_from_collector(address_from(options.collector, options.token_file, os.environ), asked))
+        return _from_folder(options.data, settings, asked)
+    address = address_from(options.collector, options.token_file, os.environ)
+    document = ask(address, "GET", f"/api/v1/alerts/past?seconds={seconds:.0f}")
+    past = msgspec.convert(document, Past, strict=False)
+    return rehearse(list(_from_collector(address, asked)), settings.alerts, past)
 
 
 def _from_collector(address: Address, asked: Range) -> Iterator[Job]:
@@ -92,7 +96,7 @@ def _from_collector(address: Address, asked: Range) -> Iterator[Job]:
         yield msgspec.convert(document, Job, strict=False)
 
 
-def _from_folder(folder: Path, settings: config.Settings, asked: Range) -> Iterator[Job]:
+def _from_folder(folder: Path, settings: config.Settings, asked: Range) -> Rehearsal:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder")
     collector = dataclasses.replace(settings.collector, data_dir=folder)
@@ -100,7 +104,8 @@ def _from_folder(folder: Path, settings: config.Settings, asked: Range) -> Itera
     running = app.build(quiet, environ={})
     with contextlib.closing(_Closing(running)):
         running.accounting.follow(time.time())
-        yield from largest(running.query, asked, MOST_JOBS)
+        jobs = list(largest(running.query, asked, MOST_JOBS))
+        return rehearse(jobs, settings.alerts, running.reports.past(asked.seconds))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,6 +128,7 @@ def _document(wired: Wiring, rehearsal: Rehearsal | None, seconds: float) -> dic
             "episodes": [dataclasses.asdict(one) for one in rehearsal.episodes],
             "judged": list(rehearsal.judged),
             "not_judged": list(rehearsal.not_judged),
+            "reasons": rehearsal.reasons,
         },
     }
 
@@ -145,8 +151,11 @@ def _lines(name: str, wired: Wiring, rehearsal: Rehearsal | None, seconds: float
             yield from (_line(one) for one in own)
         else:
             yield f"{rule} would not have fired in {durations.text_of(seconds)}"
-    if rehearsal.not_judged:
-        yield "nothing was kept for: " + ", ".join(rehearsal.not_judged)
+    by_reason: dict[str, list[str]] = {}
+    for rule in rehearsal.not_judged:
+        by_reason.setdefault(rehearsal.reasons[rule], []).append(rule)
+    for reason, rules in by_reason.items():
+        yield f"not judged: {', '.join(rules)}: {reason}"
 
 
 def _line(one: Episode) -> str:

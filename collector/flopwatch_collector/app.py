@@ -380,7 +380,8 @@ def _served(
         alert_desk=running.periodic.engine.desk,
         knows_alert=running.periodic.engine.knows,
         alert_source=running.periodic.engine,
-        rehearse=rehearsing(running.exported, running.settings.alerts),
+        rehearse=rehearsing(running.exported, running.settings.alerts, running.reports.past),
+        past=running.reports.past,
     )
 
 

@@ -1,21 +1,36 @@
-"""Rules on what is kept of the past: what would have fired, when and of which job. Pure.
+"""Rules on what is kept of the past: what would have fired, when and of what. Pure.
 
-The past has MFU, activity and ledger buckets of jobs. Rules that look at anything else are not rehearsed, and said
-so.
+Of jobs the past has MFU, activity, ledger buckets, launches and checkpoints; of nodes when they were faulty or silent,
+and XIDs; of the fleet its days and budgets. Rules that look at anything else are not rehearsed, and it is said why.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from flopwatch.query import Job, Query, Range, Severity, Stretch
+from flopwatch.query import Job, Query, Range, Severity
 from flopwatch_collector.alerting import terms
+from flopwatch_collector.alerting.rehearsal_fleet import NODE_SECONDS, past_of_fleet, past_of_nodes
+from flopwatch_collector.alerting.rehearsal_jobs import past_of_jobs
 from flopwatch_collector.alerting.state import AlertRecord, Reading, advance, fingerprint
 from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings, RuleSettings
-from flopwatch_collector.facts import Facts, JobFacts
+from flopwatch_collector.facts import Facts
+from flopwatch_collector.past import Past
 
 LONGEST_EVALUATION_SECONDS = 300.0
 POINT_SECONDS, MOST_POINTS, MOST_JOBS = 60.0, 2_500, 50
 """Of a rehearsal that somebody waits for."""
+_STEPS = "single steps are kept thinned out"
+_SAMPLES = "it looks at raw samples of the hardware, which a rehearsal does not read again"
+NOT_KEPT: Mapping[str, str] = {
+    "MfuDrop": _STEPS, "StepSpikes": _STEPS,
+    "HangSuspect": "it looks at what the hardware shows while a run is silent",
+    "Straggler": "it looks at samples of a job's GPUs side by side",
+    "HwThrottle": _SAMPLES, "ThermalThrottle": _SAMPLES, "GpuErrors": _SAMPLES, "LinkDegraded": _SAMPLES,
+    "LemonNode": "it counts alerts that were sent",
+    "AgentUnhealthy": "what an agent lacked is known of now only",
+}  # fmt: skip
+"""Why the past cannot say what these rules would have."""
+NOTHING_THERE = "nothing was kept that it could judge"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,24 +57,6 @@ class Rehearsal:
     """Why a rule was not judged, by its name."""
 
 
-@dataclass(slots=True)
-class _Course:
-    """One job's past, by the times of its series."""
-
-    job: Job
-    place: dict[float, int]
-    stretch: int = 0
-
-    def bucket(self, at: float) -> Stretch | None:
-        """The stretch that holds the time; times only rise."""
-        strip = self.job.strip
-        while self.stretch < len(strip) and strip[self.stretch].end_seconds <= at:
-            self.stretch += 1
-        if self.stretch < len(strip) and strip[self.stretch].start_seconds <= at:
-            return strip[self.stretch]
-        return None
-
-
 def largest(query: Query, asked: Range, most: int) -> Iterator[Job]:
     """The jobs within the range, at most so many, those with the most GPUs first."""
     rows = sorted(query.jobs(asked).rows, key=lambda row: -(row.gpus or row.gpus_observed or 0))
@@ -73,43 +70,69 @@ Rehearse = Callable[[float, Mapping[str, RuleSettings]], Rehearsal]
 """What the rules would have said of the last so many seconds, with changes to them."""
 
 
-def rehearsing(query: Query, settings: AlertSettings) -> Rehearse:
-    """Rehearses the last so many seconds of the largest jobs, at the pace of a graph's points."""
+def rehearsing(
+    query: Query, settings: AlertSettings, past: Callable[[float], Past] = lambda _: Past()
+) -> Rehearse:
+    """Rehearses the last so many seconds of the largest jobs, at the pace of a graph's points, of nodes and fleet."""
 
     def rehearsed(seconds: float, changes: Mapping[str, RuleSettings]) -> Rehearsal:
         points = max(1, min(MOST_POINTS, int(seconds / POINT_SECONDS)))
         jobs = list(largest(query, Range(seconds=seconds, points=points), MOST_JOBS))
-        return rehearse(jobs, settings.changed_by(changes))
+        return rehearse(jobs, settings.changed_by(changes), past(seconds))
 
     return rehearsed
 
 
-def rehearse(jobs: Sequence[Job], settings: AlertSettings) -> Rehearsal:
-    """Every rule over the jobs' series, each point one evaluation."""
+def rehearse(jobs: Sequence[Job], settings: AlertSettings, past: Past | None = None) -> Rehearsal:
+    """Every rule over the series of jobs, each point one evaluation, and over the windows of nodes and fleet."""
+    kept = past or Past()
     step = max((job.series.step_seconds for job in jobs), default=settings.evaluate_seconds)
-    paced = replace(
-        settings,
-        evaluate_seconds=min(LONGEST_EVALUATION_SECONDS, max(settings.evaluate_seconds, step)),
-        observe_days=0.0,
-    )
-    records: dict[str, AlertRecord] = {}
-    ended: list[AlertRecord] = []
-    judged: set[str] = set()
-    for facts in _past(jobs, step):
-        for reading in terms.read(facts, paced):
-            if "job_id" not in reading.labels:
-                continue
-            if reading.condition not in ("missing", "gone"):
-                judged.add(reading.rule)
-            _follow(records, ended, reading, facts.now)
+    told = _Told()
+    told.play(past_of_jobs(jobs, step), _paced(settings, step), lambda reading: "job_id" in reading.labels)
+    told.play(past_of_nodes(kept), _paced(settings, NODE_SECONDS), lambda reading: "node" in reading.labels)
+    told.play(
+        past_of_fleet(kept), _paced(settings, NODE_SECONDS),
+        lambda reading: not {"job_id", "node"} & set(reading.labels),
+    )  # fmt: skip
+    judged = told.judged | ({"NodeDown", "NoData", "GpuLost"} if kept.known else set())
     names = {job.row.job_id: job.row.name for job in jobs}
-    fired = [record for record in (*ended, *records.values()) if record.fired_seconds is not None]
-    episodes = sorted((_episode(one, names) for one in fired), key=lambda one: one.start_seconds)
+    episodes = sorted((_episode(one, names) for one in told.fired()), key=lambda one: one.start_seconds)
+    missing = tuple(rule for rule in ALERT_RULES if rule not in judged)
     return Rehearsal(
         episodes=tuple(episodes),
         judged=tuple(rule for rule in ALERT_RULES if rule in judged),
-        not_judged=tuple(rule for rule in ALERT_RULES if rule not in judged),
+        not_judged=missing,
+        reasons={rule: NOT_KEPT.get(rule, NOTHING_THERE) for rule in missing},
     )
+
+
+def _paced(settings: AlertSettings, step: float) -> AlertSettings:
+    """The settings of evaluations that are so far apart; nothing is only watched."""
+    paced = min(LONGEST_EVALUATION_SECONDS, max(settings.evaluate_seconds, step))
+    return replace(settings, evaluate_seconds=paced, observe_days=0.0)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Told:
+    """The alerts as they stand in the rehearsal, those that are over, and which rules found something to judge."""
+
+    records: dict[str, AlertRecord] = field(default_factory=dict)
+    ended: list[AlertRecord] = field(default_factory=list)
+    judged: set[str] = field(default_factory=set)
+
+    def play(self, past: Iterable[Facts], settings: AlertSettings, wanted: Callable[[Reading], bool]) -> None:
+        """All rules over these facts; of their readings those that are wanted."""
+        for facts in past:
+            for reading in terms.read(facts, settings):
+                if not wanted(reading) or reading.rule in NOT_KEPT:
+                    continue
+                if reading.condition not in ("missing", "gone"):
+                    self.judged.add(reading.rule)
+                _follow(self.records, self.ended, reading, facts.now)
+
+    def fired(self) -> list[AlertRecord]:
+        """The alerts that would have fired."""
+        return [one for one in (*self.ended, *self.records.values()) if one.fired_seconds is not None]
 
 
 def _follow(records: dict[str, AlertRecord], ended: list[AlertRecord], reading: Reading, now: float) -> None:
@@ -129,58 +152,6 @@ def _follow(records: dict[str, AlertRecord], ended: list[AlertRecord], reading: 
         records[key] = replace(after, summary=before.summary)
     else:
         records[key] = after
-
-
-def _past(jobs: Sequence[Job], step: float) -> Iterator[Facts]:
-    courses = [
-        _Course(job=job, place={at: place for place, at in enumerate(job.series.time_seconds)})
-        for job in jobs
-    ]
-    for now in sorted({at for course in courses for at in course.place}):
-        found = tuple(fact for course in courses if (fact := _facts(course, now, step)) is not None)
-        clusters = ",".join(sorted({fact.row.cluster for fact in found}))
-        yield Facts(now=now, jobs=found, nodes=(), verdict=None, cluster=clusters)
-
-
-def _facts(course: _Course, now: float, step: float) -> JobFacts | None:
-    """The job as it was; None outside its series."""
-    place = course.place.get(now)
-    if place is None:
-        return None
-    job = course.job
-    columns = job.series.columns
-    mfu, kernel, tensor = (
-        _value(columns.get(name), place) for name in ("mfu", "kernel_active", "tensor_active")
-    )
-    stretch = course.bucket(now)
-    row = job.row
-    over = row.end_seconds is not None and now >= row.end_seconds
-    figure = replace(
-        row.mfu,
-        value_ratio=mfu,
-        basis=row.mfu.basis or "steps+shape",
-        window_start_seconds=now - step,
-        window_end_seconds=now,
-    )
-    return JobFacts(
-        row=replace(
-            row,
-            mfu=figure if mfu is not None else replace(figure, window_end_seconds=None),
-            kernel_active_ratio=kernel,
-            tensor_active_ratio=tensor,
-            state="ended" if over else "running",
-            cause=None,
-        ),
-        bucket=None if stretch is None else stretch.bucket,
-        bucket_since_seconds=None if stretch is None else stretch.start_seconds,
-        steps_since_start=None,
-        report_gap_seconds=step,
-        data_seconds=now,
-    )
-
-
-def _value(column: Sequence[float | None] | None, place: int) -> float | None:
-    return None if column is None else column[place]
 
 
 def _episode(record: AlertRecord, names: dict[str, str]) -> Episode:

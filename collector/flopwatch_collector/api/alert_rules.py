@@ -16,6 +16,7 @@ from flopwatch_collector.api.errors import FieldProblem, Refused
 from flopwatch_collector.api.query import CallerNeed, answers, as_json
 from flopwatch_collector.config_alerts import RuleSettings, rules_of
 from flopwatch_collector.ingest.decode import shorten
+from flopwatch_collector.past import Past
 from flopwatch_collector.views.alerts import AlertSource
 
 Seconds = Annotated[
@@ -46,6 +47,7 @@ class RuleParts:
 
     source: AlertSource
     rehearse: Rehearse | None
+    past: Callable[[float], Past] | None
     read: CallerNeed
     operate: CallerNeed
     clock: Callable[[], float]
@@ -55,7 +57,21 @@ def add(api: APIRouter, parts: RuleParts) -> None:
     """The routes about rules, and the one of a single alert, which must come after all with a word of their own."""
     if parts.rehearse is not None:
         _add_rehearsal(api, parts, parts.rehearse)
+    if parts.past is not None:
+        _add_past(api, parts, parts.past)
     _add_rules(api, parts)
+
+
+def _add_past(api: APIRouter, parts: RuleParts, past: Callable[[float], Past]) -> None:
+    @api.get(
+        "/past",
+        dependencies=[Depends(parts.read)],
+        response_model=None,
+        responses=answers(Past, 401, 403, 422, 429, 500),
+    )
+    async def kept(seconds: Seconds = 604_800.0) -> Response:
+        """What rehearsals need of nodes, fleet and budgets: when nodes were faulty or silent, XIDs, verdicts."""
+        return as_json(await asyncio.to_thread(past, seconds))
 
 
 def _add_rules(api: APIRouter, parts: RuleParts) -> None:

@@ -31,6 +31,7 @@ from flopwatch_collector.api.alert_bodies import (
 from flopwatch_collector.api.errors import FieldProblem, Refused, documented
 from flopwatch_collector.api.query import CallerNeed, each_once
 from flopwatch_collector.ingest.decode import shorten
+from flopwatch_collector.past import Past
 from flopwatch_collector.views.alerts import AlertSource
 
 LONGEST_SILENCE_SECONDS = 366 * 86_400.0
@@ -50,6 +51,8 @@ class AlertParts:
     """The alerts as they stand, and the rules."""
     rehearse: Rehearse | None = None
     """What the rules would have said of the last so many seconds."""
+    past: Callable[[float], Past] | None = None
+    """What rehearsals elsewhere need of nodes, fleet and budgets."""
 
 
 def router(parts: AlertParts) -> APIRouter:
@@ -75,7 +78,7 @@ def router(parts: AlertParts) -> APIRouter:
         alert_rules.add(
             api,
             alert_rules.RuleParts(
-                source=parts.source, rehearse=parts.rehearse, read=parts.read, operate=parts.operate,
+                source=parts.source, rehearse=parts.rehearse, past=parts.past, read=parts.read, operate=parts.operate,
                 clock=parts.clock,
             ),
         )  # fmt: skip

@@ -39,6 +39,7 @@ from flopwatch_collector.bookkeeping.cost_book import CostBook
 from flopwatch_collector.config import CollectorSettings
 from flopwatch_collector.ingest.accept import Ingest
 from flopwatch_collector.model import Fleet, JobRecord
+from flopwatch_collector.past import Past
 from flopwatch_collector.reports.service import Reports
 from flopwatch_collector.schedulers.assembling import Assembled
 from flopwatch_collector.views.alerts import AlertSource
@@ -76,6 +77,8 @@ class Parts:
     """Whether there is an alert of a fingerprint."""
     alert_source: AlertSource | None = None
     """The alerts as they stand, and the rules."""
+    past: Callable[[float], Past] | None = None
+    """What rehearsals need of nodes, fleet and budgets."""
     rehearse: Rehearse | None = None
     """What the alert rules would have said of the last so many seconds."""
 
@@ -153,6 +156,7 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
                     knows=parts.knows_alert,
                     source=parts.alert_source,
                     rehearse=parts.rehearse,
+                    past=parts.past,
                 )
             )
         )

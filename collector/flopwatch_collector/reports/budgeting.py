@@ -37,15 +37,11 @@ class BudgetBook:
         if not 0.0 <= now - read < FRESH_SECONDS:
             standings = self.standings(now)
             self._newest = (now, standings)
-        return tuple(
-            BudgetHealth(
-                name=each.name,
-                state=each.state,
-                used_ratio=each.used_ratio,
-                forecast_ratio=each.forecast_ratio,
-            )
-            for each in standings
-        )
+        return _health(standings)
+
+    def at(self, now: float) -> tuple[BudgetHealth, ...]:
+        """The same of a time that is past."""
+        return _health(self.standings(now))
 
     def answer(self) -> Budgets:
         """All budgets and overruns, now."""
@@ -118,6 +114,18 @@ class BudgetBook:
             return ()
         rows = sources.accounting.ledger_rows(first, now)
         return budgets.overruns(_declared(declared, take(rows, is_leased(rows))))
+
+
+def _health(standings: Iterable[BudgetStanding]) -> tuple[BudgetHealth, ...]:
+    return tuple(
+        BudgetHealth(
+            name=each.name,
+            state=each.state,
+            used_ratio=each.used_ratio,
+            forecast_ratio=each.forecast_ratio,
+        )
+        for each in standings
+    )
 
 
 def _fits(budget: BudgetSettings, job: JobRecord, who: str) -> bool:

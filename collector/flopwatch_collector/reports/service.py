@@ -10,6 +10,7 @@ import msgspec
 from flopwatch.answers.goodput import FleetGoodput
 from flopwatch.answers.report import JobReport, Report
 from flopwatch_collector.facts import Facts
+from flopwatch_collector.past import Past
 from flopwatch_collector.reports import focus, tables
 from flopwatch_collector.reports.budgeting import BudgetBook
 from flopwatch_collector.reports.charges import charges
@@ -55,6 +56,7 @@ class Reports:
         self.budgets = BudgetBook(maker=self.maker)
         self.clock = clock
         self._facts = query.facts
+        self._past = query.past
         self._newest: Facts | None = None
 
     def report(self, asked: Question) -> Report:
@@ -108,6 +110,10 @@ class Reports:
         """What the alert rules look at, with budgets."""
         self._newest = replace(self._facts(now), budgets=self.budgets.health(now))
         return self._newest
+
+    def past(self, seconds: float) -> Past:
+        """What rehearsals of the rules need of nodes, fleet and budgets."""
+        return self._past(seconds, self.budgets.at)
 
     def newest_facts(self) -> Facts | None:
         """What the rules were last evaluated on; None where that is long ago, or never was."""

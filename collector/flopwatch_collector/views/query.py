@@ -26,6 +26,7 @@ from flopwatch_collector.bookkeeping.cost_book import CostBook
 from flopwatch_collector.config import Settings
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.model import Fleet as FleetSource
+from flopwatch_collector.past import Past
 from flopwatch_collector.schedulers.declared import Standing
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.views import economy as economy_view
@@ -38,6 +39,7 @@ from flopwatch_collector.views.causes import MOST_A_TURN, Causes
 from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, Shown, facts_of
 from flopwatch_collector.views.measured import MeasuredFleet
 from flopwatch_collector.views.memo import Memo
+from flopwatch_collector.views.past import Budgets, past_of
 from flopwatch_collector.views.present import JobNow, Present
 from flopwatch_collector.views.sources import Moment, Sources, nothing_declared
 from flopwatch_collector.views.status import status_of
@@ -240,6 +242,11 @@ class CollectorQuery:
 
     def _diagnosed(self, moment: Moment, found: Mapping[int, JobNow]) -> Mapping[int, Cause | None]:
         return self._causes.on_page(self._sources, moment, found)
+
+    def past(self, seconds: float, budgets: Budgets) -> Past:
+        """What rehearsals of rules need of nodes, fleet and budgets."""
+        moment = self._moment(Range(seconds=seconds))
+        return past_of(self._sources, self._past(moment), budgets, (moment.now - seconds, moment.now))
 
     def generation(self) -> int:
         """Rises whenever an answer may have changed: with every batch, accounting and change of an alert."""

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from tests.integration.collector.serving import serving
 from tests.integration.views.site import Site
 
 from flopwatch import cli
 from flopwatch.query import Range
 from flopwatch_collector.alerting.rehearsal import rehearse, rehearsing
+from flopwatch_collector.api import alerts, errors, query
+from flopwatch_collector.api.access import Access, needs
 from flopwatch_collector.config_alerts import read_alerts
 
 SETTINGS = """
@@ -67,13 +71,49 @@ def test_what_would_have_fired_in_a_folders_past_is_told(
     assert (episode["job"], episode["severity"]) == ("llama-8b", "warning")
     assert document["channels"] == ["oncall"]
     assert "MfuLow" in document["rehearsal"]["judged"]
-    assert {"NodeDown", "NoData"} <= set(document["rehearsal"]["not_judged"])
+    assert {"NodeDown", "NoData", "GpuLost", "RestartStorm", "BudgetBurn"} <= set(
+        document["rehearsal"]["judged"]
+    )
+    assert "raw samples" in document["rehearsal"]["reasons"]["HwThrottle"]
+    assert "not judged: MfuDrop, StepSpikes: single steps are kept thinned out" in text
     assert "MfuLow would have fired once in 6h:" in text
     assert "channels: oncall; routes: 1" in text
     longer = read_alerts({"alerts": {"rules": {"MfuLow": {"for": "2h"}}}}, {})
     assert job is not None
     assert [one.job for one in told.episodes if one.rule == "MfuLow"] == ["llama-8b"]
     assert [one for one in rehearse([job], longer).episodes if one.rule == "MfuLow"] == []
+
+
+def test_a_collector_is_asked_for_its_past(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    begin = (time.time() - 3 * 3_600.0) // 600.0 * 600.0
+    site = story(tmp_path, begin)
+    path = tmp_path / "flopwatch.toml"
+    path.write_text(SETTINGS)
+    access = Access(site.running.tokens)
+    app = FastAPI()
+    errors.install(app)
+    app.include_router(query.router(site.query, needs(access, "read")))
+    app.include_router(
+        alerts.router(
+            alerts.AlertParts(
+                desk=site.engine.desk,
+                read=needs(access, "read"),
+                operate=needs(access, "operate"),
+                knows=site.engine.knows,
+                source=site.engine,
+                past=site.running.reports.past,
+            )
+        )
+    )
+
+    with serving(app) as client:
+        asked = ["alerts", "check", "--config", str(path), "--last", "6h", "--json"]
+        assert cli.main([*asked, "--collector", f"http://127.0.0.1:{client.port}"]) == 0
+    site.close()
+
+    rehearsal = json.loads(capsys.readouterr().out)["rehearsal"]
+    assert [one["job"] for one in rehearsal["episodes"] if one["rule"] == "MfuLow"] == ["llama-8b"]
+    assert {"NodeDown", "MfuLow", "IdleHeld"} <= set(rehearsal["judged"])
 
 
 def test_without_a_past_only_the_settings_are_checked(

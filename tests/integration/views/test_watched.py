@@ -2,7 +2,7 @@
 
 import pytest
 from starlette.testclient import TestClient
-from tests.integration.views.site import Site, job_ref
+from tests.integration.views.site import Site, gpu_name, job_ref
 
 from flopwatch.query import Range
 from flopwatch.wire import Event
@@ -71,3 +71,34 @@ def test_a_drain_that_was_pushed_stands_on_its_node_until_it_ends(site: Site) ->
 
     assert standing("n2") == ("out", True)
     assert standing("n1") == (None, False)
+
+
+def test_the_past_of_nodes_tells_silence_faults_xids_and_where_the_fleet_stood(site: Site) -> None:
+    begin = site.now
+    for _ in range(3):
+        site.train(600.0)
+    down = [Event(time_seconds=site.now, kind="health", value="faulty")]
+    site.push("n2", site.now, 60.0, events=down)
+    fault = site.now
+    while site.now < fault + 1_800.0:
+        site.train(600.0)
+    site.push("n2", site.now, 10.0, events=[
+        Event(time_seconds=site.now, kind="drain", value="begin"),
+        Event(time_seconds=site.now, kind="xid", code=79, gpu=gpu_name("n2", 3)),
+    ])  # fmt: skip
+    drained = site.now
+    while site.now < drained + 1_800.0:
+        site.train(600.0)
+    site.settle()
+
+    past = site.running.reports.past(site.now - begin)
+
+    (node,) = [one for one in past.nodes if one.node == "n2"]
+    faulty = [one for one in node.stretches if one.bucket == "FAULT"]
+    assert [one.out for one in faulty] == [False, True]
+    assert faulty[0].start_seconds == pytest.approx(fault, abs=300.0)
+    assert faulty[1].start_seconds == pytest.approx(drained, abs=300.0)
+    assert [(one.code, one.gpu) for one in node.events] == [(79, gpu_name("n2", 3))]
+    assert [one.node for one in past.nodes] == ["n2"]
+    assert past.moments[-1].verdict is not None
+    assert (past.known, past.cluster) == (True, "a")
