@@ -4,6 +4,7 @@ A file that is quiet costs nothing: it is looked at more seldom, at full pace ag
 file's content is to read, a look takes a bounded share of one core, and the next look begins where it stopped.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from flopwatch_agent.log_file import FileIdentity
 from flopwatch_agent.log_follow import Follower
 from flopwatch_agent.trainers.rows import Output
+
+logger = logging.getLogger(__name__)
 
 BYTES_A_FILE = 4 << 20
 BYTES_A_LOOK = 12 << 20
@@ -28,7 +31,7 @@ class Polled:
     identity: FileIdentity
     follower: Follower
     output: Output
-    error: OSError | None = None
+    error: Exception | None = None
 
 
 class Followers:
@@ -96,6 +99,10 @@ def _polled(identity: FileIdentity, follower: Follower, now: float, limit: int) 
     try:
         output, taken = follower.poll(now, limit)
     except OSError as error:
+        return Polled(identity, follower, Output(), error), 0
+    except Exception as error:
+        # What one file holds must not keep the others, and the rows that they gave, from being told.
+        logger.exception("%s cannot be understood", follower.file.path)
         return Polled(identity, follower, Output(), error), 0
     return Polled(identity, follower, output), taken
 

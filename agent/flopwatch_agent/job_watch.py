@@ -1,11 +1,12 @@
 """Jobs and their steps, in one thread: processes to jobs, jobs to logs, logs and SDK messages to steps."""
 
+import functools
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from flopwatch.wire import Finding, FollowedLog, GpuDevice, JobSighting, StepRecord
 from flopwatch_agent.allocated import Allocated
@@ -22,6 +23,7 @@ from flopwatch_agent.sources.steps import StepsSource
 from flopwatch_agent.trainer_endpoints import TrainerEndpoints
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TICK_SECONDS = (0.1, 1.0)
 """Shortest and longest time between two looks at logs and SDK messages; else the interval."""
@@ -103,6 +105,9 @@ class JobWatch:
         self._lock = threading.Lock()
         self._taken = Taken()
         self._observed: tuple[ObservedJob, ...] = ()
+        self._of_processes: tuple[ObservedJob, ...] = ()
+        self._told_failures: set[str] = set()
+        self._failed = False
         self._peers: set[int] = set()
         self._scanned: frozenset[int] = frozenset()
         self._told: set[tuple[str, str, str]] = set()
@@ -182,18 +187,25 @@ class JobWatch:
     def _run(self) -> None:
         while not self._stop.is_set():
             began = time.monotonic()
-            try:
-                self._look(time.time(), began)
-            except Exception:
-                if self._success:
-                    logger.exception("looking at jobs and logs failed")
-                self._errors += 1
-                self._success = False
-            else:
-                self._success = True
+            self._failed = False
+            self._guarded("a look", functools.partial(self._look, time.time(), began), None)
+            self._success = not self._failed
+            if self._success:
                 self._read_seconds = time.time()
             self._duration = time.monotonic() - began
             self._stop.wait(self._tick_seconds if self._ready else TICK_SECONDS[0])
+
+    def _guarded(self, what: str, part: Callable[[], T], otherwise: T) -> T:
+        """What a part of a look gives; where it fails, the rest of the look and its rows are not lost with it."""
+        try:
+            return part()
+        except Exception:
+            if what not in self._told_failures:
+                logger.exception("%s failed; it is tried again, and said once", what)
+                self._told_failures.add(what)
+            self._errors += 1
+            self._failed = True
+            return otherwise
 
     def _look(self, now: float, moment: float) -> None:
         ready = self._is_ready(moment)
@@ -204,19 +216,25 @@ class JobWatch:
         listed = self._gpus.processes()
         observed = ready and (bool(strangers) or moment >= self._observe_at or listed != self._listed)
         # The last words of a process that has ended by now are still its job's.
-        parts = [self._steps.hear(self._attributed(known))]
+        parts = [self._heard(known)]
         ended: tuple[JobSighting, ...] = ()
         if observed:
             self._peers |= strangers
             self._observe_at, self._listed = moment + self._observe_seconds, listed
-            ended = self._observe(now, moment, parts)
-        parts.append(self._steps.hear(self._attributed(strange)))
-        parts.append(self._steps.read(now))
+            ended = self._guarded("looking at jobs", lambda: self._observe(now, moment, parts), ended)
+        parts.append(self._heard(strange))
+        parts.append(self._guarded("reading logs", lambda: self._steps.read(now), NOTHING))
         if self._hosts is not None:
-            parts.append(self._hosts.read(now, self._observed))
+            hosts = self._hosts
+            parts.append(
+                self._guarded("the host's part of jobs", lambda: hosts.read(now, self._observed), NOTHING)
+            )
         readings = joined(parts)
         if observed or messages or readings != NOTHING:
             self._publish(readings, ended)
+
+    def _heard(self, messages: list[Datagram]) -> Readings:
+        return self._guarded("hearing the SDK", lambda: self._steps.hear(self._attributed(messages)), NOTHING)
 
     def _is_ready(self, moment: float) -> bool:
         """Whether the first look at processes need not wait any more."""
@@ -225,43 +243,75 @@ class JobWatch:
         return self._ready
 
     def _observe(self, now: float, moment: float, parts: list[Readings]) -> tuple[JobSighting, ...]:
-        if not self._gpus.lists_processes() and moment >= self._scan_at:
-            self._scan_at = moment + SCAN_SECONDS
-            self._scanned = self._jobs.scan(now)
-        seeds = frozenset(self._peers) | self._scanned
-        self._scanned = frozenset()
-        observed = self._jobs.observe(now, self._listed, seeds, self._gpus.devices())
+        observed = self._seen(now, moment)
         self._peers = {pid for pid in self._peers if self._jobs.ref_of(pid) is not None}
         live = tuple(job for job in observed if not job.ended)
-        assigned = self._configured.assign(live, now)
-        pages, over = self._endpoints.alone(now)
-        pods, past = self._pods.look(
-            now, self._jobs.unseen_gpus, frozenset(job.sighting.ref for job in observed)
+        assigned = self._guarded(
+            "looking at configured logs", lambda: self._configured.assign(live, now), Assigned(by_job={})
         )
+        none: tuple[tuple[ObservedJob, ...], tuple[ObservedJob, ...]] = ((), ())
+        pages, over = self._guarded("looking at endpoints", lambda: self._endpoints.alone(now), none)
+        refs = frozenset(job.sighting.ref for job in observed)
+        unseen = self._jobs.unseen_gpus
+        pods, past = self._guarded("looking at pods", lambda: self._pods.look(now, unseen, refs), none)
         gone = (*(job for job in observed if job.ended), *assigned.ended, *over, *past)
         live += (*assigned.alone, *pages, *pods)
-        findings = [
-            *self._steps.look(now, live, assigned.by_job),
-            *(item for job in (*observed, *pods) for item in job.findings),
-        ]
-        for job in live:
-            for facts in self._configs.facts(job, now):
-                self._steps.add_run(job.sighting.ref, facts)
-            findings.extend(self._configs.findings(job))
+        findings = self._findings(now, live, assigned)
+        findings += [item for job in (*observed, *pods) for item in job.findings]
         parts.append(Readings(findings=self._new(findings)))
         if gone:
-            parts.append(self._steps.end(gone, now))
+            parts.append(self._guarded("reading ends of logs", lambda: self._steps.end(gone, now), NOTHING))
         silent = {job.sighting.ref for job in past if not self._steps.has_steps(job.sighting.ref)}
         told = (job.sighting for job in gone if job.sighting.ref not in silent)
         ended = tuple(self._steps.completed(sighting) for sighting in told)
         for job in gone:
             self._steps.forget(job.sighting.ref)
             self._configs.forget(job.sighting.ref)
+        return ended + self._allocate(live, now)
+
+    def _seen(self, now: float, moment: float) -> tuple[ObservedJob, ...]:
+        """The jobs of processes; where the look fails those of the one before: none ends because it cannot be seen."""
+        if not self._gpus.lists_processes() and moment >= self._scan_at:
+            self._scan_at = moment + SCAN_SECONDS
+            nobody: frozenset[int] = frozenset()
+            self._scanned = self._guarded("looking at processes", lambda: self._jobs.scan(now), nobody)
+        seeds = frozenset(self._peers) | self._scanned
+        self._scanned = frozenset()
+        observed = self._guarded(
+            "looking at jobs' processes",
+            lambda: self._jobs.observe(now, self._listed, seeds, self._gpus.devices()),
+            self._of_processes,
+        )
+        self._of_processes = tuple(job for job in observed if not job.ended)
+        return observed
+
+    def _findings(self, now: float, live: tuple[ObservedJob, ...], assigned: Assigned) -> list[Finding]:
+        """Begin to follow logs and read configurations; what is wrong with them."""
+        nothing: tuple[Finding, ...] = ()
+        look = functools.partial(self._steps.look, now, live, assigned.by_job)
+        found = list(self._guarded("looking for logs", look, nothing))
+        for job in live:
+            read = functools.partial(self._configured_of, job, now)
+            found += self._guarded("reading configurations", read, nothing)
+        return found
+
+    def _allocate(self, live: tuple[ObservedJob, ...], now: float) -> tuple[JobSighting, ...]:
+        """Add what schedulers gave out; the jobs whose allocation is over."""
         self._observed = live
-        if self._allocated is not None:
-            self._observed, released = self._allocated.add(live, now, self._gpus.devices())
-            ended += released
-        return ended
+        allocated, released = self._allocated, tuple[JobSighting, ...]()
+        if allocated is not None:
+            self._observed, released = self._guarded(
+                "looking at allocations",
+                lambda: allocated.add(live, now, self._gpus.devices()),
+                (live, released),
+            )
+        return released
+
+    def _configured_of(self, job: ObservedJob, now: float) -> tuple[Finding, ...]:
+        """Take in what a job's configuration files say; what is wrong with them comes back."""
+        for facts in self._configs.facts(job, now):
+            self._steps.add_run(job.sighting.ref, facts)
+        return tuple(self._configs.findings(job))
 
     def _attributed(self, messages: list[Datagram]) -> list[tuple[Datagram, str, int]]:
         """Messages with the job of their sender; those of senders that are gone are counted."""

@@ -36,6 +36,7 @@ LET_GO_SECONDS = 300.0
 BIRTH_SLACK = 1.0
 WAITING = "steps"
 NOWHERE = "no output file of its processes was found: report steps with flopwatch.StepReporter"
+UNFIT = "the agent failed on what it holds; its own log says how"
 SHARED = "{count} live jobs write this file, so no row can be told apart: give each run its own log"
 
 
@@ -67,6 +68,8 @@ class StepsSource:
         self._left: dict[str, Position] = {}
         self._mixed: set[str] = set()
         """Files that several jobs wrote at once."""
+        self._unfit: set[FileIdentity] = set()
+        """Files that the reader failed on; they are not begun again."""
         self._candidates = Candidates()
         self.sdk_claims = 0
         """Claims of identity in SDK messages that were ignored."""
@@ -129,8 +132,11 @@ class StepsSource:
         """The rows that were written since the last read."""
         collected = Collected()
         for polled in self._followers.poll(now):
-            if polled.error is not None:
+            if isinstance(polled.error, OSError):
                 self._lose(polled.follower, f"it cannot be read any more: {polled.error.strerror}")
+            elif polled.error is not None:
+                self._unfit.add(polled.identity)
+                self._lose(polled.follower, f"the agent failed on what it holds: {polled.error}")
             else:
                 self._take(polled.identity, polled.follower, polled.output, (now, collected))
         self._settle(now, collected)
@@ -281,6 +287,9 @@ class StepsSource:
 
     def _follow(self, job: ObservedJob, output: Output, *, is_metrics: bool = False) -> None:
         ref = job.sighting.ref
+        if output.identity in self._unfit:
+            self._problem(ref, output.path, UNFIT)
+            return
         try:
             file = output.stream or LogFile(output.way, output.path)
         except OSError as error:
