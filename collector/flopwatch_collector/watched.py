@@ -89,7 +89,10 @@ class GpuHealth:
     """NVML's advice; 0 is none."""
     pcie_width: int | None = None
     usual_pcie_width: int | None = None
-    """The widest of its peers and of its own past."""
+    """What most of its peers have, else the most that it could have."""
+    pcie_generation: int | None = None
+    """As the link was while the GPU was at work."""
+    usual_pcie_generation: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +103,7 @@ class PortHealth:
     link_up: bool | None = None
     rate_bits_per_second: float | None = None
     best_rate_bits_per_second: float | None = None
-    """The best of its own past and of the same port on other nodes."""
+    """The better of its own last day and of the same port on other nodes."""
     new_errors: int | None = None
     """Within the last five minutes."""
 

@@ -124,7 +124,7 @@ def link_degraded(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
 
 
 def _links(node: NodeFacts) -> Iterator[tuple[str, float | None, float | None]]:
-    """(name, what it does now, what is usual): a port's rate, 0 while it is down; the width of a PCIe link."""
+    """(name, what it does now, what is usual): a port's rate, 0 while it is down; lanes and speed of a PCIe link."""
     for port in node.health.ports:
         if port.link_up is False:
             yield port.port, 0.0, port.best_rate_bits_per_second or 1.0
@@ -134,6 +134,16 @@ def _links(node: NodeFacts) -> Iterator[tuple[str, float | None, float | None]]:
         if gpu.pcie_width is not None:
             usual = gpu.usual_pcie_width
             yield f"pcie {gpu.gpu}", float(gpu.pcie_width), None if usual is None else float(usual)
+        if gpu.pcie_generation is not None:
+            speed, fast = (transfers(each) for each in (gpu.pcie_generation, gpu.usual_pcie_generation))
+            yield f"pcie speed {gpu.gpu}", speed, fast
+
+
+def transfers(generation: int | None) -> float | None:
+    """Transfers a second of a PCIe lane (PCI-SIG): 2.5, 5, then doubled from 8 on; None where it is not known."""
+    if generation is None or generation < 1:
+        return None
+    return {1: 2.5e9, 2: 5e9}.get(generation, 8e9 * 2.0 ** (generation - 3))
 
 
 def lemon_node(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:

@@ -1,7 +1,7 @@
 """The health of nodes: GPUs that are lost, throttled or have new errors, and agents that cannot tell all."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from flopwatch_collector.compute.detection.lemons import Incident, Lemon
 from flopwatch_collector.compute.liability import APPLICATION_XIDS
 from flopwatch_collector.compute.throttle import THROTTLE_BITS
 from flopwatch_collector.model import Columns, FleetState
+from flopwatch_collector.views.link_health import is_narrow, pcie_of, usual_pcie
 from flopwatch_collector.views.watching import known
-from flopwatch_collector.watched import GpuHealth, NodeHealth
+from flopwatch_collector.watched import GpuHealth, NodeHealth, PortHealth
 
 AT_FAULT = frozenset(
     ("Straggler", "GpuLost", "GpuErrors", "HwThrottle", "ThermalThrottle", "NodeDown", "LinkDegraded")
@@ -37,6 +38,8 @@ class Reported:
     events: Columns
     alerts: tuple[AlertRow, ...]
     lemons: tuple[Lemon, ...] = ()
+    ports: Mapping[int, tuple[PortHealth, ...]] = field(default_factory=dict)
+    """By node: its ports of which something is to be said."""
 
 
 def incidents_of(history: Iterable[AlertRow]) -> Iterator[Incident]:
@@ -62,6 +65,8 @@ def healths(
     """
     known_lemons = {one.node: one for one in reported.lemons}
     told = {row.labels["gpu"] for row in reported.alerts if "gpu" in row.labels}
+    links = {row.labels["link"].rpartition(" ")[2] for row in reported.alerts if "link" in row.labels}
+    usual = usual_pcie(state.gpus.values())
     xids = _xids(reported.events)
     place = {int(number): index for index, number in enumerate(state.latest["gpu"].tolist())}
     gpus: dict[int, list[GpuHealth]] = {}
@@ -73,13 +78,14 @@ def healths(
         fatal = xids.get(number, ())
         found = GpuHealth(
             gpu=gpu.uuid, index=gpu.index, state=gpu.state, reason=gpu.reason, fatal_xids=fatal,
-            **_measured(state.latest, row, number, seen, now),
+            **_measured(state.latest, row, number, seen, now), **pcie_of(gpu, usual),
         )  # fmt: skip
-        if _notable(found) or gpu.uuid in told:
+        if _notable(found) or gpu.uuid in told or gpu.uuid in links:
             gpus.setdefault(gpu.node, []).append(found)
     return {
         number: NodeHealth(
             gpus=tuple(gpus.get(number, ())),
+            ports=reported.ports.get(number, ()),
             agent_problems=node.permission_gaps,
             incidents=lemon.incidents if (lemon := known_lemons.get(node.name)) is not None else 0,
             expected_incidents=lemon.expected if lemon is not None else None,
@@ -119,7 +125,7 @@ def _whole(value: float) -> int | None:
 def _notable(gpu: GpuHealth) -> bool:
     counts = (gpu.new_uncorrected_errors, gpu.new_remapped_rows, gpu.recovery_action)
     throttled = bool((gpu.clock_event_reasons or 0) & THROTTLE_BITS)
-    return gpu.state != "ok" or bool(gpu.fatal_xids) or throttled or any(counts)
+    return gpu.state != "ok" or bool(gpu.fatal_xids) or throttled or any(counts) or is_narrow(gpu)
 
 
 def _xids(events: Columns) -> dict[int, tuple[int, ...]]:

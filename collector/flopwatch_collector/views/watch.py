@@ -12,6 +12,7 @@ from flopwatch_collector.compute.detection.lemons import LOOKBACK_SECONDS, Lemon
 from flopwatch_collector.compute.detection.peers import Suspect, suspect_of
 from flopwatch_collector.model import Columns, FleetState, empty
 from flopwatch_collector.views import watching
+from flopwatch_collector.views.link_health import LinkBook
 from flopwatch_collector.views.node_health import XID_SECONDS, Reported, Seen, healths, incidents_of
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Sources
@@ -32,6 +33,7 @@ class Watch:
 
     seen: dict[int, Seen] = field(default_factory=dict)
     suspects: dict[int, tuple[Suspect | None, ...]] = field(default_factory=dict)
+    links: LinkBook = field(default_factory=LinkBook)
     lemons: tuple[Lemon, ...] = ()
     reported_seconds: float = 0.0
     spending: SpendingBook = field(default_factory=SpendingBook)
@@ -39,10 +41,12 @@ class Watch:
 
     def nodes(self, sources: Sources, state: FleetState, now: float) -> dict[int, NodeHealth]:
         """The health of every node."""
+        alerts = sources.alerts.active()
         reported = Reported(
             events=sources.store.events(now - XID_SECONDS, now, ("xid",)),
-            alerts=sources.alerts.active(),
+            alerts=alerts,
             lemons=self.lemons,
+            ports=self.links.notable(sources.store, state, alerts, now),
         )
         return healths(state, reported, self.seen, now)
 

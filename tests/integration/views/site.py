@@ -128,6 +128,9 @@ class Site:
             steps=tuple(given.get("steps", ())),
             events=tuple(given.get("events", ())),
             port_samples=tuple(given.get("port_samples", ())),
+            node_samples=tuple(given.get("node_samples", ())),
+            job_samples=tuple(given.get("job_samples", ())),
+            phases=tuple(given.get("phases", ())),
         )
         self.running.ingest.accept_batch(batch, sent_at_seconds=start + seconds).result(30)
 
@@ -199,7 +202,7 @@ class Site:
 
 
 def _samples(
-    node: str, start: float, seconds: float, values: dict[str, float], job: JobSighting | None
+    node: str, start: float, seconds: float, values: dict[str, Any], job: JobSighting | None
 ) -> Iterable[GpuSample]:
     count = int(seconds / INTERVAL)
     for index in range(GPUS_A_NODE):
@@ -211,7 +214,10 @@ def _samples(
                 gpu=uuid,
                 interval_seconds=INTERVAL,
                 job=job.ref if held and job is not None else None,
-                **values,
+                **{
+                    name: value(start + number * INTERVAL) if callable(value) else value
+                    for name, value in values.items()
+                },
             )
 
 

@@ -127,16 +127,18 @@ def highest_mean(hosts: Mapping[int, Columns], name: str) -> float | None:
 def rank_times(steps: Columns, phases: Columns, start: float, end: float) -> tuple[RankTime, ...]:
     """The compute time of a mean step of every rank that told how long it waited for the network.
 
-    ``phases`` are those of communication; a rank that told of none is not known to compute all the time.
+    Steps count that lie in the window as a whole. ``phases`` are those of communication; a rank that told of none is
+    not known to compute all the time.
     """
     found = []
     waited = by_key(phases, "launch")
     for launch, rows in by_key(steps, "launch").items():
         told = waited.get(launch)
-        own = take(rows, np.isfinite(rows["seconds"]) & (rows["rank"] >= 0))
+        whole = rows["ts"] - rows["seconds"] >= start
+        own = take(rows, whole & (rows["rank"] >= 0))
         if told is None or not own["ts"].size:
             continue
-        first = max(start, float((own["ts"] - own["seconds"]).min()))
+        first = float((own["ts"] - own["seconds"]).min())
         waits = np.minimum(np.nan_to_num(told["end"], nan=end), float(own["ts"].max())) - np.maximum(
             told["ts"], first
         )

@@ -1,0 +1,111 @@
+"""Figures of a window, each worked out by hand."""
+
+import numpy as np
+import pytest
+
+from flopwatch_collector.compute.diagnosis import nvlink, ports, window
+from flopwatch_collector.compute.diagnosis.window import RankTime
+
+NAN = float("nan")
+
+
+def columns(**values):
+    return {
+        name: np.array(each, dtype=object if name in ("port", "role") else float)
+        for name, each in values.items()
+    }
+
+
+def test_a_rate_leaves_out_gaps_in_which_the_counter_fell_and_unknown_values() -> None:
+    rows = columns(ts=[0, 10, 20, 30, 40], bytes=[100, 300, NAN, 50, 250])
+
+    # 200 in 10 s, then a reset, then 200 in 10 s.
+    assert window.rate(rows, "bytes") == 20.0
+    assert window.rate(columns(ts=[0.0], bytes=[5.0]), "bytes") is None
+
+
+def test_a_mean_over_gpus_is_unknown_when_one_of_them_is() -> None:
+    assert window.mean_over({1: 2.0, 2: 4.0}, {1: None, 2: None}) == 3.0
+    assert window.mean_over({1: 2.0}, {1: None, 2: None}) is None
+    assert window.mean_over({}, {}) is None
+
+
+def test_the_spread_is_between_gpus_of_one_node_over_two_minutes() -> None:
+    times = list(range(0, 301, 30))
+    rows = columns(
+        ts=times * 3,
+        gpu=[1] * 11 + [2] * 11 + [3] * 11,
+        node=[1] * 22 + [2] * 11,
+        kernel_active_ratio=[0.9] * 11 + [0.1] * 6 + [0.7] * 5 + [0.2] * 11,
+    )
+
+    # Of the last 120 s: 0.9 and 0.7 on node 1; node 2 has one GPU.
+    assert window.spread(rows, 300.0) == pytest.approx(0.2)
+    assert window.spread({name: values[22:] for name, values in rows.items()}, 300.0) is None
+
+
+def test_shares_of_samples_by_clock_reason() -> None:
+    rows = columns(clock_event_reasons=[0x0, 0x40, 0x08, 0x4, NAN])
+
+    assert window.throttle_share(rows) == 0.5
+    assert window.power_cap_share(rows) == 0.25
+    assert window.throttle_share(columns(clock_event_reasons=[NAN])) is None
+
+
+def test_a_rank_computes_when_it_neither_waits_for_the_network_nor_for_data() -> None:
+    steps = columns(
+        ts=[10, 20, 10, 20], launch=[1, 1, 2, 2], node=[7, 7, 8, 8], rank=[0, 0, 1, 1], seconds=[10] * 4,
+        steps_covered=[1] * 4, data_wait_seconds=[1, 1, NAN, NAN],
+    )  # fmt: skip
+    waits = columns(ts=[7, 18], end=[10, NAN], launch=[1, 1])
+
+    # 20 s less 3 s, less 2 s of a wait that still lasts at the last step's end, less 2 s of data: 13 over two steps.
+    assert window.rank_times(steps, waits, 0.0, 20.0) == (RankTime(node=7, rank=0, seconds=6.5),)
+
+
+def port(name, values, *, role="rdma", up=1.0, rate=400e9, errors=0.0):
+    count = len(values)
+    return columns(
+        ts=range(count), node=[1] * count, port=[name] * count, role=[role] * count, transmit_bytes=values,
+        receive_bytes=[0.0] * count, errors=[errors * at for at in range(count)], waits=[0.0] * count,
+        link_up=[up] * count, link_rate_bits_per_second=[rate] * count,
+    )  # fmt: skip
+
+
+def joined(*tables):
+    return {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
+
+
+def test_a_nodes_share_of_line_rate_is_over_its_rdma_ports_that_are_up() -> None:
+    rows = joined(
+        port("mlx5_0/1", [0, 40e9, 80e9], errors=2.0),
+        port("mlx5_1/1", [0, 10e9, 20e9]),
+        port("mlx5_2/1", [0, 0, 0], up=0.0, rate=NAN),
+        port("eth0", [0, 9e9, 18e9], role="ethernet", rate=100e9),
+    )
+
+    links = ports.of_nodes(ports.windows(rows))[1]
+
+    assert links.bytes_per_second == 50e9
+    assert links.line_ratio == pytest.approx(0.5)
+    assert (links.errors, links.link_up) == (4, True)
+
+
+def test_a_port_whose_rate_is_not_known_leaves_the_share_unknown() -> None:
+    assert ports.of_nodes(ports.windows(port("mlx5_0/1", [0, 5], rate=NAN)))[1].line_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("model", "rate"),
+    [
+        ("NVIDIA H100 80GB HBM3", 900e9),
+        ("NVIDIA A100-SXM4-80GB", 600e9),
+        ("NVIDIA B200", 1.8e12),
+        ("NVIDIA H20", 900e9),
+        ("NVIDIA H100 PCIe", None),
+        ("NVIDIA A100 80GB PCIe", None),
+        ("NVIDIA L40S", None),
+    ],
+)
+def test_nvlink_rates_are_known_of_boards_that_have_all_their_links(model: str, rate: float | None) -> None:
+    assert nvlink.line_rate(model) == rate
