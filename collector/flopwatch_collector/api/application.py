@@ -146,20 +146,7 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
             )
         )
     )
-    if parts.alert_desk is not None:
-        app.include_router(
-            alerts.router(
-                alerts.AlertParts(
-                    desk=parts.alert_desk,
-                    read=read,
-                    operate=needs(parts.doors.access, "operate"),
-                    knows=parts.knows_alert,
-                    source=parts.alert_source,
-                    rehearse=parts.rehearse,
-                    past=parts.past,
-                )
-            )
-        )
+    _add_alerts(app, parts)
     app.include_router(metrics.router(parts.metrics, read))
     app.include_router(health.router(parts.ready))
     _add_schedulers(app, parts)
@@ -183,6 +170,26 @@ def _login_parts(parts: Parts) -> login.LoginParts:
         simulated=lambda: parts.fleet.state().simulated,
         provider=doors.provider,
         address=settings.public_url,
+    )
+
+
+def _add_alerts(app: FastAPI, parts: Parts) -> None:
+    """What people say to alerts, and the rules."""
+    if parts.alert_desk is None:
+        return
+    read = needs(parts.doors.access, "read")
+    app.include_router(
+        alerts.router(
+            alerts.AlertParts(
+                desk=parts.alert_desk,
+                read=read,
+                operate=needs(parts.doors.access, "operate"),
+                knows=parts.knows_alert,
+                source=parts.alert_source,
+                rehearse=parts.rehearse,
+                past=parts.past,
+            )
+        )
     )
 
 
