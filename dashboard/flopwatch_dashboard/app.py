@@ -17,10 +17,19 @@ from flopwatch_dashboard import live
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.index import index_string, policy
 from flopwatch_dashboard.page import Page
-from flopwatch_dashboard.pages import alerts, breakeven, fleet, job, jobs, missing
+from flopwatch_dashboard.pages import alerts, breakeven, fleet, gpu, job, jobs, missing, node, nodes
 from flopwatch_dashboard.static_files import StaticFiles
 
-PAGES: tuple[Page, ...] = (fleet.PAGE, jobs.PAGE, job.PAGE, breakeven.PAGE, alerts.PAGE)
+PAGES: tuple[Page, ...] = (
+    fleet.PAGE,
+    jobs.PAGE,
+    job.PAGE,
+    nodes.PAGE,
+    node.PAGE,
+    gpu.PAGE,
+    breakeven.PAGE,
+    alerts.PAGE,
+)
 """In the order of the navigation."""
 
 

@@ -25,6 +25,8 @@ class Page:
     render: Callable[[Query, View, str], dict[str, Any]]
     """Asks once and gives a value for every part; the last argument is the item of the address."""
     item: bool = False
+    under: str | None = None
+    """The path of the page that the navigation marks for it; None is its own."""
     icon: str | None = None
     """Pages with an icon stand in the navigation, named by the text ``nav.<name>``."""
     rows: str | None = None

@@ -16,7 +16,7 @@ def application(query: HttpQuery) -> FastAPI:
 
     # Not a coroutine: it waits for the collector, so it belongs in a thread.
     @api.get("/api/v1/export/{name}.csv")
-    def export(name: Literal["ledger", "days", "jobs"], request: Request) -> Response:
+    def export(name: Literal["ledger", "days", "jobs", "gpus"], request: Request) -> Response:
         asked = f"?{request.url.query}" if request.url.query else ""
         try:
             body, kind = query.fetch(f"/api/v1/export/{name}.csv{asked}")

@@ -5,7 +5,7 @@ from typing import Literal
 
 from flopwatch.answers.alert import AlertRow
 from flopwatch.answers.frame import Series, Status
-from flopwatch.answers.ledger import Ledger
+from flopwatch.answers.ledger import Ledger, LedgerClass
 
 Health = Literal["ok", "warning", "critical", "unknown"]
 HEALTHS: tuple[Health, ...] = ("ok", "warning", "critical", "unknown")
@@ -84,6 +84,8 @@ class Nodes:
     gpus: GpuColumns
     buckets: tuple[str, ...]
     """Ledger buckets; empty where this source of data has no ledger."""
+    classes: tuple[LedgerClass, ...]
+    """The class of each bucket."""
     jobs: tuple[JobRef, ...]
 
 
@@ -188,7 +190,7 @@ class NodePage:
     row: NodeRow
     gpus: tuple[GpuRow, ...]
     series: Series
-    """Columns ``kernel_active``, ``tensor_active``, ``power_watts`` (all GPUs), ``temperature_celsius`` (hottest),
+    """Columns ``kernel_active``, ``tensor_active``, ``node_power_watts`` (all GPUs), ``hottest_celsius``,
     ``nic_transmit``, ``nic_receive``."""
     ports: tuple[PortRow, ...] = ()
     events: tuple[HealthEvent, ...] = ()

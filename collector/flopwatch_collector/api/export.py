@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, Response
 
 from flopwatch import query
+from flopwatch.answers.nodes import GPU_VALUES, HEALTHS
 from flopwatch_collector.api.errors import documented
 from flopwatch_collector.api.query import Asked, CallerNeed, each_once
 
@@ -24,7 +25,7 @@ JOB_FIELDS = (
 
 
 def router(source: query.Query, caller: CallerNeed) -> APIRouter:
-    """The three tables."""
+    """The tables."""
     api = APIRouter(
         prefix="/api/v1/export", tags=["export"], dependencies=[Depends(caller), Depends(each_once)]
     )
@@ -47,6 +48,11 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
     async def jobs(asked: Asked) -> Response:
         """Running jobs and those that ended within the range, a row a job."""
         return await asyncio.to_thread(lambda: _csv("jobs", source.jobs(asked), job_rows))
+
+    @api.get("/gpus.csv", response_class=Response, responses=responses)
+    async def gpus(asked: Asked) -> Response:
+        """Every GPU as it is now, a row a GPU."""
+        return await asyncio.to_thread(lambda: _csv("gpus", source.nodes(asked), gpu_rows))
 
     return api
 
@@ -118,7 +124,29 @@ def job_rows(jobs: query.Jobs) -> Iterator[Row]:
         }
 
 
-def _csv(name: str, answer: query.Fleet | query.Jobs, rows: Callable[[Any], Iterable[Row]]) -> Response:
+def gpu_rows(nodes: query.Nodes) -> Iterator[Row]:
+    """A row a GPU: its node, what its time counts as, its job and the newest values."""
+    gpus = nodes.gpus
+    for at, place in enumerate(gpus.node):
+        row, job = nodes.nodes[place], gpus.job[at]
+        yield {
+            "cluster": row.cluster,
+            "rack": row.rack,
+            "node": row.node,
+            "gpu_index": gpus.index[at],
+            "gpu_model": row.gpu_model,
+            "reporting": gpus.reporting[at],
+            "bucket": nodes.buckets[gpus.bucket[at]] if nodes.buckets else None,
+            "health": HEALTHS[gpus.health[at]],
+            "job_id": nodes.jobs[job].job_id if job >= 0 else None,
+            "job": nodes.jobs[job].name if job >= 0 else None,
+            **{name: gpus.values[name][at] if name in gpus.values else None for name in GPU_VALUES},
+        }
+
+
+def _csv(
+    name: str, answer: query.Fleet | query.Jobs | query.Nodes, rows: Callable[[Any], Iterable[Row]]
+) -> Response:
     simulated = answer.status.simulated
     text = io.StringIO()
     writer: csv.DictWriter[str] | None = None

@@ -84,7 +84,7 @@ def nodes_of_site(site: Site, status: Status, cluster: str | None) -> Nodes:
         },
     )
     rows = tuple(_node_row([gpu for gpu in gpus if (gpu.cluster, gpu.node) == place]) for place in places)
-    return Nodes(status=status, nodes=rows, gpus=columns, buckets=(), jobs=tuple(jobs))
+    return Nodes(status=status, nodes=rows, gpus=columns, buckets=(), classes=(), jobs=tuple(jobs))
 
 
 def node_of_site(
@@ -101,8 +101,8 @@ def node_of_site(
     columns = {
         "kernel_active": _reduced(found["kernel_active"], span, "mean"),
         "tensor_active": _reduced(found["tensor_active"], span, "mean"),
-        "power_watts": _reduced(found["power_watts"], span, "sum"),
-        "temperature_celsius": _reduced(found["temperature_celsius"], span, "max"),
+        "node_power_watts": _reduced(found["power_watts"], span, "sum"),
+        "hottest_celsius": _reduced(found["temperature_celsius"], span, "max"),
         "nic_transmit": network,
         "nic_receive": tuple(None for _ in span.times()),
     }

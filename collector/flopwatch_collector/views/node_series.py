@@ -62,8 +62,8 @@ def of_node(sources: Sources, moment: Moment, node: int, gpus: Sequence[int]) ->
     columns = {
         "kernel_active": over(by_gpu["kernel_active_ratio"], "mean"),
         "tensor_active": over(by_gpu["tensor_active_ratio"], "mean"),
-        "power_watts": over(by_gpu["power_watts"], "sum"),
-        "temperature_celsius": over(by_gpu["temperature_celsius"], "max"),
+        "node_power_watts": over(by_gpu["power_watts"], "sum"),
+        "hottest_celsius": over(by_gpu["temperature_celsius"], "max"),
     }
     return _series(times, step, {**columns, **_network(sources, moment, node, (times, step))})
 

@@ -9,6 +9,7 @@ import numpy as np
 from flopwatch.answers.nodes import GPU_VALUES, HEALTHS, GpuColumns, Health, JobRef, NodeRow, Nodes
 from flopwatch.query import Status
 from flopwatch_collector.compute.buckets import BUCKETS
+from flopwatch_collector.compute.classes import CLASS_OF
 from flopwatch_collector.model import Columns, FleetState, Gpu, Node
 from flopwatch_collector.views import gpu_now
 from flopwatch_collector.views.gpu_now import Floats, Now, Told
@@ -69,6 +70,7 @@ def nodes_of(sources: Sources, moment: Moment, status: Status, traffic: Mapping[
         nodes=_rows(sources, order, now, told, _by_node(order, problems, health)),
         gpus=columns,
         buckets=BUCKETS,
+        classes=tuple(CLASS_OF[name] for name in BUCKETS),
         jobs=refs,
     )
 

@@ -168,7 +168,7 @@ def navigation(pages: Sequence[Page], current: Page, view: View) -> list[Compone
     for page in pages:
         if page.icon is None:
             continue
-        on = page.path == current.path
+        on = page.path == (current.path if current.under is None else current.under)
         extra = {"aria-current": "page"} if on else {}
         content = [parts.icon(page.icon), html.Span(view.t(f"nav.{page.name}"))]
         links.append(

@@ -6,6 +6,7 @@ from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.en_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.en_job import JOB_TEXTS
 from flopwatch_dashboard.texts.en_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.en_nodes import NODE_TEXTS
 from flopwatch_dashboard.texts.en_scope import SCOPE_TEXTS
 from flopwatch_dashboard.texts.en_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
@@ -17,6 +18,7 @@ TEXTS: dict[str, str] = {
     **JOB_TEXTS,
     **MFU_TEXTS,
     **SCOPE_TEXTS,
+    **NODE_TEXTS,
     **SIGNIN_TEXTS,
     **SOURCE_TEXTS,
     # frame

@@ -6,6 +6,7 @@ from flopwatch_dashboard.texts.zh_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.zh_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.zh_job import JOB_TEXTS
 from flopwatch_dashboard.texts.zh_mfu import MFU_TEXTS
+from flopwatch_dashboard.texts.zh_nodes import NODE_TEXTS
 from flopwatch_dashboard.texts.zh_scope import SCOPE_TEXTS
 from flopwatch_dashboard.texts.zh_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
@@ -17,6 +18,7 @@ TEXTS: dict[str, str] = {
     **JOB_TEXTS,
     **MFU_TEXTS,
     **SCOPE_TEXTS,
+    **NODE_TEXTS,
     **SIGNIN_TEXTS,
     **SOURCE_TEXTS,
     # frame

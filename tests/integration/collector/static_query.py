@@ -107,7 +107,14 @@ class StaticQuery:
 
     def nodes(self, asked: query.Range) -> query.Nodes:
         self.asked.append(asked)
-        return query.Nodes(status=self._status, nodes=(NODE,), gpus=GPUS, buckets=("STEP",), jobs=(JOB,))
+        return query.Nodes(
+            status=self._status,
+            nodes=(NODE,),
+            gpus=GPUS,
+            buckets=("STEP",),
+            classes=("productive",),
+            jobs=(JOB,),
+        )
 
     def node(self, name: str, asked: query.Range) -> query.NodePage | None:
         self.asked.append(asked)

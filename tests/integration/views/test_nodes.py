@@ -106,9 +106,9 @@ def test_a_node_page_has_gpus_ports_jobs_and_courses(site: Site) -> None:
     assert (page.ports[0].errors, page.ports[0].new_errors) == (10, 3)
     assert page.ports[1].transmit_bytes_per_second is None
     assert [(ran.job.name, ran.gpus, ran.end_seconds) for ran in page.jobs] == [("llama-8b", 8, None)]
-    known = [value for value in page.series.columns["power_watts"] if value is not None]
+    known = [value for value in page.series.columns["node_power_watts"] if value is not None]
     assert known[-1] == 8 * 600.0
-    assert page.series.columns["power_watts"][0] is None
+    assert page.series.columns["node_power_watts"][0] is None
     assert page.ledger is not None
     assert page.ledger.capacity_gpu_milliseconds > 0
 
@@ -154,7 +154,7 @@ def test_a_range_that_has_ended_shows_the_past(site: Site) -> None:
     page = site.query.node("n1", Range(seconds=600.0, end_seconds=START - 600.0))
 
     assert page is not None
-    assert all(value is None for value in page.series.columns["power_watts"])
+    assert all(value is None for value in page.series.columns["node_power_watts"])
     assert page.row.gpus_reporting == 8
 
 

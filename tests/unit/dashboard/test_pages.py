@@ -204,8 +204,8 @@ def test_history_that_is_being_filled_in_shows_its_progress() -> None:
 def test_navigation_has_the_pages_that_exist_and_marks_the_current_one() -> None:
     links = frame.navigation(PAGES, job.PAGE, ENGLISH)
 
-    assert [words(link).strip() for link in links] == ["Fleet", "Jobs", "Breakeven", "Alerts"]
-    assert [getattr(link, "aria-current", None) for link in links] == [None, "page", None, None]
+    assert [words(link).strip() for link in links] == ["Fleet", "Jobs", "Nodes", "Breakeven", "Alerts"]
+    assert [getattr(link, "aria-current", None) for link in links] == [None, "page", None, None, None]
 
 
 def test_a_job_row_says_target_basis_and_observed_gpus() -> None:
