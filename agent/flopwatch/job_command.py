@@ -19,7 +19,7 @@ OPTIONS = {
     "model": "model", "name": "name", "kind": "kind", "target": "mfu_target_ratio", "parameters": "parameter_count",
     "gpus": "world_size", "global_batch": "global_batch_size", "seq_len": "sequence_length",
     "tokens_per_step": "tokens_per_step", "dtype": "dtype",
-    "gpu_hours": "declared_gpu_hours",
+    "gpu_hours": "declared_gpu_hours", "tracker": "tracker_url",
 }  # fmt: skip
 """Option, and the fact of the API that it sets."""
 SHOWN_CHARACTERS = 60
@@ -86,6 +86,7 @@ def _add_facts(add: Any) -> None:
     add("--seq-len", type=_count, metavar="N", help="tokens of one sequence")
     add("--tokens-per-step", type=_count, metavar="N", help="tokens of one optimizer step over all ranks")
     add("--gpu-hours", type=_count, metavar="N", help="GPU-hours that the job may take; more is told")
+    add("--tracker", metavar="URL", help="the run on the trainer's own dashboard: its page links there")
     add("--dtype", help=f"number format of the matmuls: {', '.join(DTYPES)}")
 
 

@@ -172,6 +172,8 @@ class JobRecord:
     target_ratio: float | None = None
     declared_gpu_hours: float | None = None
     """What the job was declared to take."""
+    tracker_url: str | None = None
+    """The run on the trainer's own dashboard, as it was declared."""
     owner_contact: str | None = None
     parts: tuple[JobPart, ...] = ()
     runs: tuple[RunFacts, ...] = ()

@@ -11,7 +11,7 @@ LIGHT: Palette = {
     "text": "#17202b", "muted": "#566273", "brand": "#0b6fb8",
     "grid": "#e6e9ee", "axis": "#c5ccd6", "tip": "#17202b", "tiptext": "#ffffff",
     "good": "#0b6fb8", "under": "#8fb4d3", "below": "#d98200", "belowtext": "#9a5b00", "gap": "rgba(217,130,0,.20)",
-    "critical": "#b42318", "warning": "#9a5b00", "info": "#0b6fb8",
+    "critical": "#b42318", "warning": "#9a5b00", "info": "#0a67ab",
     "criticalbg": "#fdecea", "warningbg": "#fff4e0", "infobg": "#e8f2fb", "goodbg": "#e8f2fb",
     "mfu": "#0b6fb8", "mfutext": "#0b6fb8", "fill": "rgba(11,111,184,.10)",
     "tensor": "#9a4f86", "tensortext": "#9a4f86", "kernel": "#8a94a3", "kerneltext": "#5f6b7a",

@@ -26,7 +26,7 @@ RETRY_SECONDS = 10.0
 Count = Annotated[int, Field(ge=1, le=1 << 50)]
 FactName = Literal[
     "model", "name", "kind", "mfu_target_ratio", "parameter_count", "world_size", "global_batch_size",
-    "sequence_length", "tokens_per_step", "dtype", "declared_gpu_hours",
+    "sequence_length", "tokens_per_step", "dtype", "declared_gpu_hours", "tracker_url",
 ]  # fmt: skip
 From = Literal["declared", "sdk", "log", "file", "scheduler"]
 
@@ -73,6 +73,13 @@ class DeclaredBody(BaseModel):
     dtype: str | None = None
     declared_gpu_hours: Annotated[float, Field(gt=0.0, le=1e12)] | None = None
     """What the job may take; beyond 1.2 times of it is told."""
+    tracker_url: (
+        Annotated[
+            str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s\x00-\x1f\x7f<>\"'`\\\\]+$")
+        ]
+        | None
+    ) = None
+    """The run on the trainer's own dashboard, which the job's page links to."""
 
 
 class FoundFact(BaseModel):

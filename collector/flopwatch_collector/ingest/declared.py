@@ -15,6 +15,7 @@ KIND = "declared"
 MODEL = "model"
 OF_THE_JOB = {
     "name": "name", "kind": "kind", "mfu_target_ratio": "target_ratio", "declared_gpu_hours": "declared_gpu_hours",
+    "tracker_url": "tracker_url",
 }  # fmt: skip
 """Facts of the job as a whole, and the field of its record that each sets."""
 OF_THE_RUN = (

@@ -140,6 +140,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         else _cause(job, wanted.ratio, ledger, made.nodes.get(record.number, ())),
         findings=len(record.findings) + len(evidence.doubts_of(job, newest)),
         trainer=job.basis.run.trainer,
+        tracker_url=record.tracker_url,
     )  # fmt: skip
 
 

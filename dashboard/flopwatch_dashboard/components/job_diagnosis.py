@@ -62,22 +62,24 @@ def shown(sign: Sign, view: View) -> str:
         return f"{words}: {view.t(key) if view.knows(key) else sign.value}"
     if sign.value is None or (sign.reference is None and sign.code in FLAGS):
         return words
-    value = _amount(sign.value, sign.unit)
+    value = _amount(sign.value, sign.unit, view)
     if sign.reference is None:
         return f"{words} {value}"
-    reference = _amount(sign.reference, sign.unit)
+    reference = _amount(sign.reference, sign.unit, view)
     return view.t("diagnosis.reference", sign=words, value=value, reference=reference)
 
 
+LONG_SECONDS = 90.0
+"""From here on a time is told in minutes, hours or days."""
 FLAGS = frozenset(("write_io", "rank_rotates", "no_hardware_cause", "stages_even"))
 """Signs that are only there or not."""
 
 
-def _amount(value: float, unit: str) -> str:
+def _amount(value: float, unit: str, view: View) -> str:
     if unit == "ratio":
         return wording.percent(value)
     if unit == "seconds":
-        return f"{value:.3g} s"
+        return f"{value:.3g} s" if abs(value) < LONG_SECONDS else view.duration(value)
     if unit == "count":
         return f"{value:g}"
     return wording.si(value, {"hertz": "Hz", "watts": "W", "bytes_per_second": "B/s"}.get(unit, ""), 2)

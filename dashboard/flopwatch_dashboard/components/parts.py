@@ -1,6 +1,6 @@
 """Small parts of every page: icons, cards, graphs, severities, what to do when there is nothing."""
 
-from typing import Any, Literal
+from typing import Any
 
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -23,21 +23,22 @@ def icon(name: str) -> Component:
 
 
 def graph(graph_id: str) -> Component:
-    """A graph that a screen reader reads as one described picture; its only button saves it as PNG.
+    """A graph that a screen reader reads as one described picture, and a button that saves it as PNG.
 
-    The whitelist keeps out the stock buttons, one of which uploads the figure.
+    The stock buttons are off: one of them uploads the figure. The whitelist keeps them out wherever they are shown.
     """
     config = {
         "displaylogo": False,
-        "displayModeBar": "hover",
+        "displayModeBar": False,
         "displayNotifier": False,
         "modeBarButtons": [["toImage"]],
-        "toImageButtonOptions": {"scale": 2, "filename": graph_id},
     }
     drawing = dcc.Graph(
         id=graph_id, responsive=True, style={"height": "100%"}, figure=NO_FIGURE, config=config
     )
-    return html.Div(drawing, className="g", role="img", id=f"{graph_id}-wrap", **{"aria-label": ""})
+    picture = html.Div(drawing, className="pic", role="img", id=f"{graph_id}-wrap", **{"aria-label": ""})
+    save = html.Button("PNG", className="png", **{"data-save": "png", "data-graph": graph_id})
+    return html.Div([picture, save], className="g")
 
 
 def card(card_id: str, *content: Component, kind: str = "") -> Component:
@@ -68,20 +69,10 @@ def download(text: str, href: str, hint: str) -> Component:
     return html.A([icon("down"), html.Span(text)], href=href, className="more csv", download="", title=hint)
 
 
-def save(kind: Literal["csv", "png"], graph_id: str, view: View) -> Component:
-    """A button that saves what a graph shows; the browser makes the file."""
-    data = {"data-save": kind, "data-graph": graph_id, "data-zone": view.shown_zone}
-    return html.Button(
-        view.t(f"frame.{kind}"),
-        className="more save",
-        title=view.t(f"frame.{kind}_hint"),
-        **data,
-    )
-
-
-def saves(graph_id: str, view: View) -> tuple[Component, Component]:
-    """Buttons for the figures as CSV and for the picture."""
-    return save("csv", graph_id, view), save("png", graph_id, view)
+def save_csv(graph_id: str, view: View) -> Component:
+    """A button that saves the figures of a graph; the browser makes the file."""
+    data = {"data-save": "csv", "data-graph": graph_id, "data-zone": view.shown_zone}
+    return html.Button(view.t("frame.csv"), className="more save", title=view.t("frame.csv_hint"), **data)
 
 
 def severity(level: Severity, view: View, count: int | None = None) -> Component:

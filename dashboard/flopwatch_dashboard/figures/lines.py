@@ -27,6 +27,8 @@ class Line:
 
 
 USUAL_SHARE = 0.98
+LABELS_APART = 0.115
+"""Labels are at least this share of the axis from each other: a line of text at the height of a card."""
 ACTIVITY = (
     ("kernel_active", "kernel", 1.3, False),
     ("tensor_active", "tensor", 1.3, False),
@@ -199,7 +201,7 @@ def _labels(
     if target is not None:
         wanted.append(target)
         texts.append((view.t("series.target", target=wording.line_percent(target)), view.palette["text"]))
-    places = frame.spread(wanted, top * 0.085, top * 0.03, top * 0.97)
+    places = frame.spread(wanted, top * LABELS_APART, top * 0.03, top * 0.97)
     return [frame.label(place, text, color, view) for place, (text, color) in zip(places, texts, strict=True)]
 
 

@@ -15,6 +15,8 @@ from flopwatch_dashboard.view import View
 BINS = 40
 TAIL_OF_P99 = 1.25
 """The axis ends so far beyond the 99th percentile; what lies further is counted in words."""
+CLOSE_RATIO = 0.4
+"""Lines closer than this share of the axis are named together."""
 NARROWEST = 0.02
 """The axis spans at least this share of the median, so that even times do not look spread."""
 
@@ -119,16 +121,18 @@ def _rules(job: Job, found: Spread, view: View) -> list[dict[str, Any]]:
 
 
 def _names(job: Job, found: Spread, view: View) -> list[dict[str, Any]]:
-    """Names of the lines above the plot; the right one is written to the left of its line."""
-    middle = (found.edges[0] + found.edges[-1]) / 2
+    """Names of the lines above the plot, on the side that has room; of lines close together in one."""
+    within = [(value, f"{name} <b>{wording.step_time(value)}</b>") for name, value in _within(job, found)]
+    low, high = found.edges[0], found.edges[-1]
+    if len(within) == 2 and within[1][0] - within[0][0] < CLOSE_RATIO * (high - low):
+        within = [(within[1][0], " · ".join(words for _, words in within))]
     return [
         {
-            "x": value, "y": 1, "yref": "paper", "text": f"{name} <b>{wording.step_time(value)}</b>",
-            "showarrow": False, "yanchor": "bottom", "yshift": 3,
-            "xanchor": "left" if value < middle else "right",
+            "x": value, "y": 1, "yref": "paper", "text": words, "showarrow": False, "yanchor": "bottom", "yshift": 3,
+            "xanchor": "left" if value < (low + high) / 2 else "right",
             "font": {"size": view.font_px, "color": view.palette["text"]},
         }
-        for name, value in _within(job, found)
+        for value, words in within
     ]  # fmt: skip
 
 

@@ -101,20 +101,18 @@ def _heads(fleet: Fleet, view: View) -> dict[str, list[Component]]:
             view.t("fleet.daily"),
             view.t("fleet.daily_sub", days=len(fleet.days), zone=view.site_zone),
             days,
-            parts.save("png", "fleet-daily-g", view),
         ),
         "fall-head": parts.head(
             "fleet-fall",
             view.t("fleet.fall"),
             view.t("fleet.fall_sub_money" if priced else "fleet.fall_sub"),
             parts.download(csv, view.export("ledger"), view.t("fleet.fall")),
-            parts.save("png", "fleet-fall-g", view),
         ),
         "activity-head": parts.head(
             "fleet-activity",
             view.t("fleet.activity"),
             view.t("fleet.activity_sub"),
-            *parts.saves("fleet-activity-g", view),
+            parts.save_csv("fleet-activity-g", view),
         ),
         "top-head": parts.head("fleet-top", _top_title(view), "", parts.link(all_, view.link("jobs"))),
         "alerts-head": parts.head(

@@ -234,11 +234,8 @@ def _heads(job: Job, view: View) -> dict[str, list[Component]]:
 
 
 def _links(name: str, view: View) -> tuple[Component, ...]:
-    """What of a card can be saved."""
-    if name not in GRAPHS:
-        return ()
-    graph = f"job-{name}-g"
-    return parts.saves(graph, view) if name in CURVES else (parts.save("png", graph, view),)
+    """The figures of a curve as a file."""
+    return (parts.save_csv(f"job-{name}-g", view),) if name in CURVES else ()
 
 
 def _spread_sub(job: Job, view: View) -> str:

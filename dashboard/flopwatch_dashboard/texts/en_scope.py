@@ -24,8 +24,5 @@ SCOPE_TEXTS: dict[str, str] = {
     "fleet.day_revised": "final, revision {revision}, last changed {time}",
     "fleet.day_open": "may still change",
     "fleet.day_barely": "without barely used time {value}",
-    "frame.png": "PNG",
-    "frame.png_hint": "Save this figure as a picture",
     "frame.csv_hint": "Save the figures of this card as CSV",
-    "frame.printed": "flopwatch · {page} · {range} · data of {time}",
 }

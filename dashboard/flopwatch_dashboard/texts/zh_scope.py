@@ -25,8 +25,5 @@ SCOPE_TEXTS: dict[str, str] = {
     "fleet.day_revised": "已定稿，第 {revision} 版，最近修改于 {time}",
     "fleet.day_open": "仍可能变化",
     "fleet.day_barely": "不计几乎未用的时间为 {value}",
-    "frame.png": "PNG",
-    "frame.png_hint": "把这张图存为图片",
     "frame.csv_hint": "把这张卡片的数值存为 CSV",
-    "frame.printed": "flopwatch · {page} · {range} · 数据时间 {time}",
 }

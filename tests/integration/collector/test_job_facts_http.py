@@ -68,8 +68,9 @@ def test_what_is_declared_beats_what_was_found_and_keeps_it_visible(
 ) -> None:
     before = time.time()
     answer = put(
-        client, job_id, global_batch_size=128, name="big run", kind="pretrain", mfu_target_ratio=0.45
-    )
+        client, job_id, global_batch_size=128, name="big run", kind="pretrain", mfu_target_ratio=0.45,
+        tracker_url="https://wandb.example.com/team/run-7?nw=1",
+    )  # fmt: skip
 
     assert answer.status == 200
     batch_size = entry(answer, "global_batch_size")
@@ -78,6 +79,7 @@ def test_what_is_declared_beats_what_was_found_and_keeps_it_visible(
     assert before <= batch_size["declared"]["declared_seconds"] <= time.time()
     (job,) = collector.directory.state().jobs.values()
     assert (job.name, job.kind, job.target_ratio) == ("big run", "pretrain", 0.45)
+    assert job.tracker_url == "https://wandb.example.com/team/run-7?nw=1"
     run = join(job.runs)
     assert (run.global_batch_size, run.step_tokens) == (128, 128 * 2048)
     assert (run.world_size, run.dtype, run.dtype_basis) == (8, "bf16", "log")
@@ -152,6 +154,8 @@ def test_declarations_outlive_the_collector(tmp_path: Path) -> None:
         ({"kind": "training"}, "kind", "'pretrain'"),
         ({"name": "a\nb"}, "name", "match pattern"),
         ({"dtype": "int3"}, "dtype", "bf16"),
+        ({"tracker_url": "javascript:alert(1)"}, "tracker_url", "match pattern"),
+        ({"tracker_url": "https://a b"}, "tracker_url", "match pattern"),
         ({"model": "llama-9"}, "model", "llama-3-8b"),
         ({"model": {"hidden": 0}}, "model.hidden", "at least 1"),
         ({"model": {"hiden": 8}}, "model.hiden", "hidden"),
