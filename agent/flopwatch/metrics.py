@@ -151,6 +151,11 @@ JOB_INFO = gauge(
 )
 
 PORT_IO = counter("hw_network_io_bytes_total", "Bytes over the port.", ("port", "network_io_direction"))
+PORT_INFO = gauge(
+    "flopwatch_port_info",
+    "Which kind a port is; scope function is a virtual one's own bytes.",
+    ("port", "role", "scope"),
+)
 PORT_UP = gauge("hw_network_up", "1 while the link is up.", PORT)
 PORT_LIMIT = gauge("hw_network_bandwidth_limit_bytes_per_second", "Rate of the link.", PORT)
 PORT_ERRORS = counter("flopwatch_network_errors_total", "Errors and drops of the port.", PORT)
@@ -284,8 +289,8 @@ AGENT_COUNTERS: dict[str, Metric] = {
 
 ALL: tuple[Metric, ...] = (
     *GPU_SAMPLE.values(), *GPU_DETAILS.values(), GPU_XIDS, GPU_XID_TIME, GPU_NIC,
-    GPU_INFO, GPU_UP, GPU_AGE, GPU_METRIC_AVAILABLE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO, PORT_IO, PORT_UP,
-    PORT_LIMIT, PORT_ERRORS, PORT_WAITS, NODE_CPU, NODE_IO_WAIT, NODE_MEMORY, NODE_MEMORY_TOTAL, NODE_PRESSURE,
+    GPU_INFO, GPU_UP, GPU_AGE, GPU_METRIC_AVAILABLE, GPU_MEMORY, GPU_POWER_LIMIT, GPU_IO, JOB_INFO,
+    PORT_INFO, PORT_IO, PORT_UP, PORT_LIMIT, PORT_ERRORS, PORT_WAITS, NODE_CPU, NODE_IO_WAIT, NODE_MEMORY, NODE_MEMORY_TOTAL, NODE_PRESSURE,
     NODE_CPU_PRESSURE, NODE_IO_PRESSURE, NODE_DISK, *JOB_HOST.values(), JOB_PRESSURE, JOB_DISK, JOB_FAULTS,
     JOB_REFAULTS, JOB_STEP, JOB_STEP_SECONDS, JOB_STEP_AGE, LOG_LAG, AGENT_INFO, NVML_UP, GPUS_EXPECTED, GPUS_SEEN,
     SOURCE_SUCCESS, SOURCE_SECONDS, SOURCE_AGE, SOURCE_ERRORS, *AGENT_COUNTERS.values(),

@@ -101,6 +101,8 @@ class PortSample:
     port: str
     """``mlx5_0/1`` or a network device's name."""
     role: Literal["rdma", "ethernet", "management", "unknown"] = "unknown"
+    scope: Literal["function"] | None = None
+    """``function``: a virtual function's own bytes, others of the same link are not in them."""
     transmit_bytes: int | None = None
     receive_bytes: int | None = None
     errors: int | None = None

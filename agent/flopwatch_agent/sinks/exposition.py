@@ -163,6 +163,7 @@ def port_series(snapshot: Snapshot) -> Iterator[Series]:
     """The NIC ports."""
     for port in snapshot.port_samples:
         rate = port.link_rate_bits_per_second
+        yield metrics.PORT_INFO, (port.port, port.role, port.scope or "port"), 1.0
         values = (
             (metrics.PORT_IO, (port.port, "transmit"), port.transmit_bytes),
             (metrics.PORT_IO, (port.port, "receive"), port.receive_bytes),

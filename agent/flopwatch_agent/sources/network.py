@@ -56,6 +56,8 @@ class Port:
     waits: str | None = None
     up: bool | None = None
     rate_bits_per_second: float | None = None
+    is_function: bool = False
+    """Whether it is a virtual function of an adapter, with bytes of its own."""
 
 
 class NetworkSource:
@@ -100,6 +102,7 @@ class NetworkSource:
             time_seconds=now,
             port=port.name,
             role=port.role,
+            scope="function" if port.is_function else None,
             transmit_bytes=transmit,
             receive_bytes=receive,
             errors=self._sum(port.errors),
@@ -153,6 +156,7 @@ class NetworkSource:
             saturates=words is not None,
             errors=(*within(counters, ERROR_COUNTERS), *within(hardware, HARDWARE_ERRORS)),
             waits=f"{counters}/port_xmit_wait",
+            is_function=self._sys.exists(f"{RDMA}/{device}/device/physfn"),
             up=port_is_active(self._sys.text(f"{folder}/state")),
             rate_bits_per_second=rate_bits(self._sys.text(f"{folder}/rate")),
         )
@@ -204,6 +208,7 @@ class NetworkSource:
                     transmit=(f"{folder}/tx_bytes",),
                     receive=(f"{folder}/rx_bytes",),
                     errors=within(folder, ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")),
+                    is_function=self._sys.exists(f"{NET}/{name}/device/physfn"),
                     up=up,
                     rate_bits_per_second=bits,
                 )

@@ -184,7 +184,7 @@ def disks(page: Page, name: str) -> int | None:
 def is_whole_disk(device: str) -> bool:
     """Whether a block device's name is of a disk and not of its partition."""
     if device.startswith(("nvme", "mmcblk")):
-        return "p" not in device.removeprefix("mmcblk").partition("n")[2]
+        return "p" not in device.removeprefix("mmcblk")
     return device.startswith(WHOLE_DISKS) and not device[-1:].isdigit()
 
 

@@ -1,10 +1,14 @@
 """NIC ports from recorded sysfs trees."""
 
+import errno
+import os
 from pathlib import Path
 
+import pytest
 from tests.integration.agent.kernel_files import build, write
 
 from flopwatch.wire import PortSample
+from flopwatch_agent.counter_watch import CounterWatch
 from flopwatch_agent.sources.network import NetworkSource, nvidia_controllers
 from flopwatch_agent.sysfs import KernelTree
 
@@ -151,4 +155,54 @@ def test_representors_and_bonds_carry_others_bytes_and_functions_their_own(tmp_p
     write(tmp_path, "class/net/bond0/bonding/slaves", "p0")
     write(tmp_path, "class/net/bonding_masters", "bond0")
 
-    assert set(ports(tmp_path)) == {"p0", "vf3"}
+    write(tmp_path, "class/net/vf3/device/physfn/vendor", "0x15b3")
+
+    found = ports(tmp_path)
+    assert {name: port.scope for name, port in found.items()} == {"p0": None, "vf3": "function"}
+
+
+def test_a_leap_beyond_the_link_is_left_out_and_a_counter_that_began_anew_is_told(tmp_path: Path) -> None:
+    watch = CounterWatch()
+    source = NetworkSource(KernelTree(build(tmp_path, "mlx5_infiniband")), watch)
+    counters = "class/infiniband/mlx5_0/ports/1/counters"
+
+    def sent(now: float, words: int) -> int | None:
+        write(tmp_path, f"{counters}/port_xmit_data", str(words))
+        return source.read(now).port_samples[0].transmit_bytes
+
+    # 400 Gb/s are 50 GB/s: at most 605 GB in ten seconds with the margin of a tenth and a second.
+    assert sent(1000.0, 1_000) == 4_000
+    assert sent(1010.0, 100_001_000_000) == 400_004_000_000
+    assert sent(1020.0, 2**40 + 100_001_000_000) == 400_004_000_000
+    assert sent(1030.0, 2**40 + 100_002_000_000) == 400_008_000_000
+    assert (watch.leaps, watch.resets) == (1, 0)
+    assert sent(1040.0, 500) == 2_000
+    assert sent(1050.0, 700) == 2_800
+    assert (watch.leaps, watch.resets) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "empty", "words", "an error"])
+def test_a_counter_that_cannot_be_read_costs_only_itself(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path, "mlx5_infiniband")
+    file = tmp_path / "class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
+    if kind in ("a folder", "a pipe"):
+        file.unlink()
+        (file.mkdir if kind == "a folder" else lambda: os.mkfifo(file))()
+    elif kind != "an error":
+        file.write_text({"empty": "", "words": "N/A (no PMA)\n"}[kind])
+    else:
+        read = os.pread
+
+        def failing(descriptor: int, count: int, offset: int) -> bytes:
+            if Path(f"/proc/self/fd/{descriptor}").readlink() == file:
+                raise OSError(errno.EIO, "Input/output error")
+            return read(descriptor, count, offset)
+
+        monkeypatch.setattr(os, "pread", failing)
+    source = NetworkSource(KernelTree(tmp_path))
+
+    for now in (1000.0, 1010.0, 1070.0):
+        (port,) = source.read(now).port_samples
+        assert (port.transmit_bytes, port.receive_bytes, port.link_up) == (1_000_000_000, None, True)

@@ -62,6 +62,7 @@ flopwatch_job_step{job_id="7"} 40.0
 flopwatch_node_cpu_busy_ratio 0.25
 flopwatch_node_io_pressure_ratio 0.5
 flopwatch_nvml_up 1.0
+flopwatch_port_info{port="mlx5_0/1",role="unknown",scope="port"} 1.0
 flopwatch_series_dropped_total 0.0
 flopwatch_source_age_seconds{source="host"} 2.0
 flopwatch_source_duration_seconds{source="host"} 0.5
