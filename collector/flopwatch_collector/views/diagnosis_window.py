@@ -41,7 +41,8 @@ class Window:
 
     start: float
     end: float
-    gpus: Columns
+    gpus: Mapping[int, Columns] = field(default_factory=dict)
+    """Samples by GPU, in time order."""
     hosts: Columns = field(default_factory=lambda: empty(HOST_COLUMNS))
     nodes: Columns = field(default_factory=lambda: empty(NODE_COLUMNS))
     links: Mapping[int, ports.NodeLinks] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class Window:
 
 def nothing(now: float) -> Window:
     """A window in which nothing was seen."""
-    return Window(start=now - WINDOW_SECONDS, end=now, gpus=empty(("ts", "gpu", *GPU_READ)))
+    return Window(start=now - WINDOW_SECONDS, end=now)
 
 
 def windows_of(store: Store, jobs: Mapping[int, JobNow], now: float) -> dict[int, Window]:
@@ -72,7 +73,7 @@ def windows_of(store: Store, jobs: Mapping[int, JobNow], now: float) -> dict[int
         number: Window(
             start=start,
             end=now,
-            gpus=_of(samples, held[number], blank.gpus),
+            gpus={gpu: samples[gpu] for gpu in sorted(held[number]) if gpu in samples},
             hosts=hosts.get(number, blank.hosts),
             nodes=_of(machines, places[number], blank.nodes),
             links={node: links[node] for node in places[number] if node in links},
@@ -98,7 +99,7 @@ def gpus_of(record: JobRecord) -> set[int]:
 
 def counters_of(state: FleetState, seen: Window, known: Counters) -> Counters:
     """``known`` with what the window says of the run's GPUs and network."""
-    devices = window.by_key(seen.gpus, "gpu")
+    devices = seen.gpus
     gpus = {number: state.gpus.get(number) for number in devices}
     limits = {number: gpu.power_limit_watts if gpu is not None else None for number, gpu in gpus.items()}
     totals = memory_totals(state, seen)
@@ -108,7 +109,7 @@ def counters_of(state: FleetState, seen: Window, known: Counters) -> Counters:
     power = window.shares_of(devices, "power_watts", limits)
     memory = window.shares_of(devices, "memory_used_bytes", totals)
     nics = {node: one.line_ratio for node, one in seen.links.items() if one.line_ratio is not None}
-    capped = window.power_cap_share(seen.gpus)
+    capped = window.power_cap_share(window.column(devices, "clock_event_reasons"))
     return replace(
         known,
         nvlink_ratio=window.mean_over(used, devices),
@@ -116,8 +117,8 @@ def counters_of(state: FleetState, seen: Window, known: Counters) -> Counters:
         pcie_receive_bytes_per_second=window.mean_over(window.rates(devices, "pcie_receive_bytes"), devices),
         power_limit_ratio=_together(power, devices, window.mean_of),
         power_cap_share=known.power_cap_share if capped is None else capped,
-        spread_ratio=window.spread(seen.gpus, seen.end),
-        kernel_p95_ratio=window.percentile_95(seen.gpus["kernel_active_ratio"]),
+        spread_ratio=window.spread(devices, seen.end),
+        kernel_p95_ratio=window.percentile_95(window.column(devices, "kernel_active_ratio")),
         memory_p95_ratio=_together(memory, devices, window.percentile_95),
     )
 
@@ -131,10 +132,9 @@ def _together(
 
 def memory_totals(state: FleetState, seen: Window) -> dict[int, float | None]:
     """The memory of each GPU."""
-    numbers = np.unique(seen.gpus["gpu"]).astype(np.int64).tolist()
     return {
         number: gpu.memory_total_bytes if (gpu := state.gpus.get(number)) is not None else None
-        for number in numbers
+        for number in seen.gpus
     }
 
 
@@ -166,14 +166,13 @@ def signals_of(
     ranks = {gpu: rank for part in job.record.parts for gpu, rank in part.gpu_ranks}
     numbers = {_place(state, number): number for number in gpus_of(job.record)}
     world = job.basis.run.world_size or job.record.world_size
-    devices = window.by_key(seen.gpus, "gpu")
     found, told = [], set[int]()
     for signal in newest:
         number = numbers.get((signal.node, signal.gpu))
         rank = ranks.get(number) if number is not None else None
-        rows = devices.get(number) if number is not None else None
+        rows = seen.gpus.get(number) if number is not None else None
         told |= {rank} if rank is not None else set()
-        share = window.throttle_share(rows) if rows is not None else None
+        share = window.throttle_share(rows["clock_event_reasons"]) if rows is not None else None
         found.append(
             replace(
                 signal,

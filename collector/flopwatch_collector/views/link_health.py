@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 
 from flopwatch.query import AlertRow
-from flopwatch_collector.model import Columns, FleetState, Gpu
+from flopwatch_collector.model import Columns, FleetState, Gpu, Node
 from flopwatch_collector.store.port import Store
 from flopwatch_collector.watched import GpuHealth, PortHealth
 
@@ -46,18 +46,36 @@ class LinkBook:
     best: dict[tuple[int, str], Best] = field(default_factory=dict)
     read_seconds: float = float("-inf")
     ports: tuple[PortNow, ...] = ()
+    told: frozenset[tuple[str | None, str]] = frozenset()
+    """(node, link) of the alerts that were active."""
+    found: dict[int, tuple[PortHealth, ...]] = field(default_factory=dict)
 
     def notable(
         self, store: Store, state: FleetState, alerts: Iterable[AlertRow], now: float
     ) -> dict[int, tuple[PortHealth, ...]]:
         """By node: the ports of which something is to be said, or an alert is about; read once a minute."""
+        told = frozenset(
+            (row.labels.get("node"), row.labels["link"]) for row in alerts if "link" in row.labels
+        )
+        due = not 0.0 <= now - self.read_seconds < READ_SECONDS
+        if not due and told == self.told:
+            return self.found
         nodes = {number: node for number, node in state.nodes.items() if node.reported}
-        if not 0.0 <= now - self.read_seconds < READ_SECONDS and nodes:
+        if due and nodes:
             self.read_seconds = now
             longest = max(node.interval_seconds for node in nodes.values())
             start = now - max(SHORTEST_SECONDS, INTERVALS * longest)
             self.ports = newest(store.port_samples(start, now, sorted(nodes)))
-        told = {(row.labels.get("node"), row.labels["link"]) for row in alerts if "link" in row.labels}
+        self.told, self.found = told, self._found(state, nodes, told, now)
+        return self.found
+
+    def _found(
+        self,
+        state: FleetState,
+        nodes: Mapping[int, Node],
+        told: frozenset[tuple[str | None, str]],
+        now: float,
+    ) -> dict[int, tuple[PortHealth, ...]]:
         usual, up = peers(self.ports, state)
         found: dict[int, list[PortHealth]] = {}
         for port in self.ports:

@@ -85,35 +85,37 @@ def shares_of(
     return {number: rows[name] / limit for number, rows in devices.items() if (limit := limits.get(number))}
 
 
-def throttle_share(rows: Columns) -> float | None:
-    """Share of a GPU's samples with a thermal, power-brake or hardware slowdown among the clock reasons."""
-    known = rows["clock_event_reasons"][np.isfinite(rows["clock_event_reasons"])].astype(np.int64)
+def throttle_share(reasons: Floats) -> float | None:
+    """Share of samples with a thermal, power-brake or hardware slowdown among the clock reasons."""
+    known = reasons[np.isfinite(reasons)].astype(np.int64)
     return float(((known & THROTTLE_BITS) != 0).mean()) if known.size else None
 
 
-def power_cap_share(rows: Columns) -> float | None:
-    """Share of all samples whose only clock reason beside idle is the software power cap."""
-    known = rows["clock_event_reasons"][np.isfinite(rows["clock_event_reasons"])].astype(np.int64)
+def power_cap_share(reasons: Floats) -> float | None:
+    """Share of samples whose only clock reason beside idle is the software power cap."""
+    known = reasons[np.isfinite(reasons)].astype(np.int64)
     return float(((known & 0xFE) == 0x04).mean()) if known.size else None
 
 
-def spread(rows: Columns, now: float) -> float | None:
+def spread(devices: Mapping[int, Columns], now: float) -> float | None:
     """The largest difference of mean kernel activity between GPUs of one node over the last two minutes.
 
     None where no node has two GPUs that were seen for most of that time.
     """
-    newest = take(rows, rows["ts"] > now - SPREAD_SECONDS)
-    found = []
-    for own in by_key(newest, "node").values():
-        means = []
-        for samples in by_key(own, "gpu").values():
-            known = np.isfinite(samples["kernel_active_ratio"])
-            times = samples["ts"][known]
-            if times.size >= LEAST_SAMPLES and times[-1] - times[0] >= 0.5 * SPREAD_SECONDS:
-                means.append(float(samples["kernel_active_ratio"][known].mean()))
-        if len(means) >= 2:
-            found.append(max(means) - min(means))
-    return max(found, default=None)
+    means: dict[int, list[float]] = {}
+    for rows in devices.values():
+        known = np.isfinite(rows["kernel_active_ratio"]) & (rows["ts"] > now - SPREAD_SECONDS)
+        times = rows["ts"][known]
+        if times.size >= LEAST_SAMPLES and times[-1] - times[0] >= 0.5 * SPREAD_SECONDS:
+            means.setdefault(int(rows["node"][-1]), []).append(
+                float(rows["kernel_active_ratio"][known].mean())
+            )
+    return max((max(each) - min(each) for each in means.values() if len(each) >= 2), default=None)
+
+
+def column(devices: Mapping[int, Columns], name: str) -> Floats:
+    """A column of all devices, one below the other."""
+    return np.concatenate([rows[name] for rows in devices.values()]) if devices else np.empty(0)
 
 
 def highest_mean(hosts: Mapping[int, Columns], name: str) -> float | None:

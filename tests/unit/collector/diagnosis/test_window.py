@@ -32,24 +32,25 @@ def test_a_mean_over_gpus_is_unknown_when_one_of_them_is() -> None:
 
 def test_the_spread_is_between_gpus_of_one_node_over_two_minutes() -> None:
     times = list(range(0, 301, 30))
-    rows = columns(
-        ts=times * 3,
-        gpu=[1] * 11 + [2] * 11 + [3] * 11,
-        node=[1] * 22 + [2] * 11,
-        kernel_active_ratio=[0.9] * 11 + [0.1] * 6 + [0.7] * 5 + [0.2] * 11,
-    )
+    devices = {
+        number: columns(ts=times, node=[node] * 11, kernel_active_ratio=shares)
+        for number, node, shares in (
+            (1, 1, [0.9] * 11), (2, 1, [0.1] * 6 + [0.7] * 5), (3, 2, [0.2] * 11),
+        )
+    }  # fmt: skip
 
     # Of the last 120 s: 0.9 and 0.7 on node 1; node 2 has one GPU.
-    assert window.spread(rows, 300.0) == pytest.approx(0.2)
-    assert window.spread({name: values[22:] for name, values in rows.items()}, 300.0) is None
+    assert window.spread(devices, 300.0) == pytest.approx(0.2)
+    assert window.spread({3: devices[3]}, 300.0) is None
+    assert window.spread(devices, 390.0) is None
 
 
 def test_shares_of_samples_by_clock_reason() -> None:
-    rows = columns(clock_event_reasons=[0x0, 0x40, 0x08, 0x4, NAN])
+    reasons = np.array([0x0, 0x40, 0x08, 0x4, NAN])
 
-    assert window.throttle_share(rows) == 0.5
-    assert window.power_cap_share(rows) == 0.25
-    assert window.throttle_share(columns(clock_event_reasons=[NAN])) is None
+    assert window.throttle_share(reasons) == 0.5
+    assert window.power_cap_share(reasons) == 0.25
+    assert window.throttle_share(np.array([NAN])) is None
 
 
 def test_a_rank_computes_when_it_neither_waits_for_the_network_nor_for_data() -> None:

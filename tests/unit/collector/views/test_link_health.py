@@ -74,6 +74,15 @@ def test_ports_that_nobody_uses_and_those_of_management_are_not_told_of(tmp_path
     assert Fabric(tmp_path / "b").look([1e9, 1e9, 1e8, 1e9], [1.0] * 4, role="management") == {}
 
 
+def test_ports_are_read_once_a_minute(tmp_path) -> None:
+    fabric = Fabric(tmp_path)
+    told = fabric.look([400e9, 400e9, 100e9, 400e9], [1.0] * 4)
+    empty_store = MemoryStore(StoreSettings(folder=tmp_path), lambda: 0.0)
+
+    assert set(fabric.book.notable(empty_store, state(), (), 90.0)) == set(told) == {3}
+    assert fabric.book.notable(empty_store, state(), (), 125.0) == {}
+
+
 def gpu(number: int, width: int | None, generation: int | None = 5, name: str = "H100") -> Gpu:
     return Gpu(
         number=number, cluster="a", node=1, slot=f"{number}", uuid=f"GPU-{number}", name=name, from_seconds=0.0,
