@@ -148,7 +148,9 @@ def test_a_page_looks_as_it_was_recorded(watched: Seen, browser: Browser, name: 
 def small_picture(page: Page) -> str:
     """What the page shows below its header, a third of its size, as a data address."""
     page.evaluate("document.fonts.ready")
-    shot = page.locator("#main").screenshot(animations="disabled", style=".modebar{display:none}")
+    shot = page.locator("#main").screenshot(
+        animations="disabled", style=".top{position:static;visibility:hidden}"
+    )
     address = "data:image/png;base64," + base64.b64encode(shot).decode()
     small: str = page.evaluate(f"(about) => ({PICTURES}).small(about)", [address, 456])
     return small
