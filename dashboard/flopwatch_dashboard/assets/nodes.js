@@ -11,7 +11,7 @@
     return out;
   }
 
-  const wide = (text) => new Int32Array(bytes(text).buffer);
+  const wide = (text) => new Int16Array(bytes(text).buffer);
   const plain = (text) => String(text).replace(/[<>&]/g, (sign) => ({ "<": "&lt;", ">": "&gt;", "&": "&amp;" })[sign]);
 
   function valueOf(code, now) {
@@ -23,9 +23,23 @@
     return value.toFixed(scale.digits) + scale.unit;
   }
 
+  /* The GPU of every cell, and the node of every GPU: GPUs of a node stand below each other. */
+  function laidOut(place) {
+    const corners = wide(place.corners), counts = bytes(place.gpus), cells = new Int32Array(place.rows * place.columns).fill(-1);
+    const node = [];
+    for (let at = 0, gpu = 0; at < counts.length; at += 1) {
+      const row = corners[2 * at], column = corners[2 * at + 1];
+      for (let below = 0; below < counts[at]; below += 1, gpu += 1) {
+        node.push(at);
+        if (row >= 0) { cells[(row + below) * place.columns + column] = gpu; }
+      }
+    }
+    return { cells, node };
+  }
+
   /* One text a cell; cells of no GPU have none. */
   function texts(z, place, now) {
-    const cells = wide(place.cells), node = wide(place.node), index = bytes(place.index);
+    const { cells, node } = laidOut(place), index = bytes(place.index);
     const job = wide(now.job), bucket = bytes(now.bucket), out = [];
     known = { place, cells, node };
     for (let row = 0; row < place.rows; row += 1) {
@@ -47,7 +61,7 @@
 
   function map(figure, place, now) {
     if (!figure) { return keep(); }
-    if (!place || !place.cells || !now || !now.job) { known = null; return figure; }
+    if (!place || !place.corners || !now || !now.job) { known = null; return figure; }
     const trace = figure.data[0], z = bytes(trace.z.bdata);
     if (z.length !== place.rows * place.columns) { return keep(); }
     return Object.assign({}, figure, { data: [Object.assign({}, trace, { text: texts(z, place, now) }), ...figure.data.slice(1)] });
@@ -94,7 +108,7 @@
     if (!step) { return; }
     event.preventDefault();
     walk(step);
-    window.Plotly.Fx.hover(graph, [{ curveNumber: 0, pointNumber: [cursor.row, cursor.column] }]);
+    window.Plotly.Fx.hover(graph, { xval: cursor.column, yval: cursor.row }, "xy");
     const place = document.getElementById("nodes-said"), text = graph.data[0].text;
     if (place && text) { place.textContent = text[cursor.row][cursor.column].replaceAll("<br>", ", ").replace(/<[^>]*>/g, ""); }
   });
@@ -108,6 +122,19 @@
         e("span", { className: "ic ic-" + shape, "aria-hidden": "true" }), e("span", null, props.value));
     },
   });
+
+  const finite = (value) => typeof value === "number" && Number.isFinite(value);
+  const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [0, ""]];
+  function nodeValue(value, name) {
+    if (!finite(value)) { return "n/a"; }
+    if (name.endsWith("_ratio")) { return Math.round(value * 100) + "%"; }
+    if (name === "temperature_celsius") { return Math.round(value) + " °C"; }
+    if (name === "power_watts") { return Math.round(value).toLocaleString("en-US") + " W"; }
+    const [scale, prefix] = PREFIXES.find(([least]) => value >= least);
+    const unit = name === "sm_clock_hertz" ? "Hz" : "B/s";
+    return (scale ? value / scale : value).toPrecision(3) + " " + prefix + unit;
+  }
+  window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, { nodeValue });
 
   /* Enter in the table opens the node of its row. */
   const bound = new WeakSet();

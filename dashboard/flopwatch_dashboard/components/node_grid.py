@@ -12,7 +12,6 @@ from dash.development.base_component import Component
 from flopwatch.answers.nodes import NodeRow, Nodes
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components.job_grid import THEME
-from flopwatch_dashboard.components.node_map import value_words
 from flopwatch_dashboard.view import View
 
 GRID_ID = "nodes-grid"
@@ -57,17 +56,19 @@ def columns(nodes: Nodes, view: View) -> list[dict[str, Any]]:
             **_text("health", view.t("nodes.health"), 250, cellRenderer="FlopwatchHealth"),
             "comparator": {"function": "(a, b, x, y) => x.data.worst - y.data.worst"},
         },
-        _number("gpus", view.t("col.gpus"), 76, "gpus_text"),
+        _number("gpus", view.t("col.gpus"), 76, "params.data.gpus_text || String(params.value)"),
     ]
     for name, short in SHORT.items():
         if name in nodes.gpus.values:
-            found.append(_number(short, view.t(f"nodes.col.{name}"), 106, f"{short}_text"))
+            found.append(
+                _number(short, view.t(f"nodes.col.{name}"), 106, f"nodeValue(params.value, '{name}')")
+            )
     found += [
         _text("jobs", view.t("nodes.jobs"), 190),
         _text("model", view.t("nodes.model"), 150),
         *([_text("rack", view.t("nodes.rack"), 90)] if any(row.rack for row in nodes.nodes) else []),
         _text("cluster", view.t("col.cluster"), 110),
-        _number("seen", view.t("nodes.last_seen"), 150, "seen_text"),
+        _number("seen", view.t("nodes.last_seen"), 150, f"params.data.seen_text || '{view.t('nodes.now')}'"),
     ]
     return found
 
@@ -78,10 +79,10 @@ def _text(field: str, title: str, width: int, **more: Any) -> dict[str, Any]:
 
 
 def _number(field: str, title: str, width: int, shown: str) -> dict[str, Any]:
-    shows = {"function": f"params.data.{shown}"}
+    """A column that sorts by its number; ``shown`` is the browser's expression for its text."""
     return {
         "field": field, "headerName": title, "width": width, "filter": "agNumberColumnFilter", "type": "rightAligned",
-        "valueFormatter": shows,
+        "valueFormatter": {"function": shown},
     }  # fmt: skip
 
 
@@ -115,12 +116,19 @@ def _row(row: NodeRow, zone: str, view: View) -> dict[str, Any]:
         "health_code": row.health,
         "worst": WORST[row.health] + (0 if row.problems or row.declared else 1) * (row.health == "ok"),
         "gpus": row.gpus,
-        "gpus_text": f"{row.gpus_reporting} / {row.gpus}" if silent else str(row.gpus),
         "model": (row.gpu_model or wording.UNKNOWN).removeprefix("NVIDIA "),
         "rack": row.rack or "",
         "cluster": row.cluster,
-        "seen": row.last_seen_seconds if silent else None,
-        "seen_text": wording.moment(row.last_seen_seconds, zone) if silent else view.t("nodes.now"),
+        **(_silent(row, zone) if silent else {}),
+    }
+
+
+def _silent(row: NodeRow, zone: str) -> dict[str, Any]:
+    """How many GPUs still report, and when the node did last."""
+    return {
+        "gpus_text": f"{row.gpus_reporting} / {row.gpus}",
+        "seen": row.last_seen_seconds,
+        "seen_text": wording.moment(row.last_seen_seconds, zone),
     }
 
 
@@ -132,12 +140,17 @@ def health_words(row: NodeRow, view: View) -> str:
 
 
 def _values(values: Mapping[str, float]) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
-    for name, value in values.items():
-        known = float(value) if np.isfinite(value) else None
-        shown[SHORT[name]] = None if known is None else float(f"{known:.4g}")
-        shown[f"{SHORT[name]}_text"] = value_words(name, known)
-    return shown
+    """Values with no more digits than are shown; what is unknown is left out."""
+    return {SHORT[name]: rounded(name, float(value)) for name, value in values.items() if np.isfinite(value)}
+
+
+def rounded(name: str, value: float) -> float:
+    """A value as the table shows it, so that a row changes only when it looks different."""
+    if name.endswith("_ratio"):
+        return round(value, 2)
+    if name in ("power_watts", "temperature_celsius"):
+        return float(round(value))
+    return float(f"{value:.3g}")
 
 
 def means(nodes: Nodes, name: str) -> Floats:

@@ -94,7 +94,7 @@ def rounded_up(most: float) -> float:
     if most <= 0:
         return 8.0
     unit = 10.0 ** math.floor(math.log10(most))
-    return next(unit * step for step in (1.0, 1.6, 2.0, 2.4, 3.2, 4.0, 8.0, 16.0) if most <= unit * step)
+    return next(unit * step for step in (1.0, 1.6, 2.0, 2.4, 3.2, 4.0, 8.0, 10.0) if most <= unit * step)
 
 
 def _coded(
@@ -171,8 +171,8 @@ def _place(nodes: Nodes, placed: heatmap.Placed, view: View) -> dict[str, Any]:
     return {
         "rows": rows,
         "columns": columns,
-        "cells": heatmap.packed(placed.cells),
-        "node": heatmap.packed(np.array(nodes.gpus.node, dtype=np.int32)),
+        "corners": heatmap.packed(placed.corners.astype(np.int16)),
+        "gpus": heatmap.packed(np.bincount(np.array(nodes.gpus.node, dtype=np.int64)).astype(np.uint8)),
         "index": heatmap.packed(np.array(nodes.gpus.index, dtype=np.uint8)),
         "names": [row.node for row in nodes.nodes],
         "racks": [row.rack or "" for row in nodes.nodes],
@@ -184,7 +184,7 @@ def _now(nodes: Nodes, choice: Choice, view: View, scale: Scale | None) -> dict[
     """Names and words for the pointer; jobs and states as small numbers."""
     metric = choice.metric
     return {
-        "job": heatmap.packed(np.array(nodes.gpus.job, dtype=np.int32)),
+        "job": heatmap.packed(np.array(nodes.gpus.job, dtype=np.int16)),
         "jobs": [job.name for job in nodes.jobs],
         "bucket": heatmap.packed(np.array(nodes.gpus.bucket, dtype=np.uint8)),
         "buckets": [view.bucket(name) for name in nodes.buckets],

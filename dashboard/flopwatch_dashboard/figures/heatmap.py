@@ -59,6 +59,8 @@ class Placed:
     """Where every GPU is: ``cells`` holds its number, -1 where there is none; ``labels`` are (x, y, text) of groups."""
 
     cells: Ints
+    corners: Ints
+    """Row of the first GPU and column of every node; -1 where it is not shown."""
     labels: tuple[tuple[float, float, str], ...]
     cell_width: float
     cell_height: float
@@ -84,6 +86,7 @@ def place(
     cell_width, cell_height = width / columns, max(2.0, (height / bands - LABEL_PIXELS) / depth)
     space = max(1, math.ceil(LABEL_PIXELS / cell_height))
     cells = np.full((bands * (depth + space), columns), -1, dtype=np.int32)
+    corners = np.full((len(gpus_of), 2), -1, dtype=np.int32)
     labels = []
     for group, band, x, first, count in pieces:
         name, nodes = groups[group]
@@ -91,9 +94,11 @@ def place(
         for offset, node in enumerate(nodes[first : first + count]):
             own = gpus_of[node]
             cells[top : top + len(own), x + offset] = own
+            corners[node] = top, x + offset
         labels.append((x - 0.5, top - 0.5, _fitted(name, count * cell_width, view)))
     return Placed(
         cells=cells,
+        corners=corners,
         labels=tuple(label for label in labels if label[2]),
         cell_width=cell_width,
         cell_height=height / cells.shape[0],
