@@ -60,6 +60,23 @@ def test_counters_grow_as_the_rates_say(fake_nvml: FakeNvml, new_agent, collecto
     assert arrived == pytest.approx(2 * 2**30 * elapsed, rel=0.05)
 
 
+def test_the_pcie_link_is_told_as_it_is_at_work(
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector
+) -> None:
+    fake_nvml.write("gpus 2", "util 0 75 30", "util 1 0 0", "pcie 0 1 1 3 8", "pcie 1 1 1 1 16")
+    new_agent(collector_url=collector.url)
+
+    def at_work() -> dict[str, dict[str, object]]:
+        found = {item["uuid"]: item for item in collector.all("gpus")}
+        return found if found.get(UUID.format(0), {}).get("pcie_generation") else {}
+
+    busy, idle = (eventually(at_work)[UUID.format(index)] for index in (0, 1))
+
+    assert (busy["pcie_generation"], busy["pcie_generation_maximum"]) == (3, 5)
+    assert (busy["pcie_width"], busy["pcie_width_maximum"]) == (8, 16)
+    assert (idle.get("pcie_generation"), idle["pcie_width"]) == (None, 16)
+
+
 def test_a_lost_gpu_costs_only_itself_and_comes_back(
     fake_nvml: FakeNvml, new_agent, collector: FakeCollector
 ) -> None:

@@ -80,6 +80,15 @@ def test_a_narrow_pcie_link_is_degraded() -> None:
     assert (reading.condition, reading.labels["link"]) == ("bad", "pcie GPU-1")
 
 
+def test_a_pcie_link_of_a_lower_generation_at_work_is_degraded() -> None:
+    slow = replace(GPU, pcie_generation=4, usual_pcie_generation=5)
+
+    (reading,) = of_node("LinkDegraded", node(NodeHealth(gpus=(slow,))))
+
+    assert (reading.condition, reading.labels["link"]) == ("bad", "pcie speed GPU-1")
+    assert (reading.values["value"], reading.values["usual"]) == (16e9, 32e9)
+
+
 def test_a_silent_node_says_nothing_of_its_parts() -> None:
     silent = node(NodeHealth(gpus=(GPU,), agent_problems=("x",)), last_seen_seconds=NOW - 60)
 
