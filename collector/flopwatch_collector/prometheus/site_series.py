@@ -79,7 +79,7 @@ def job_series(site: Site, span: Span, scope: Scope, nodes: Sequence[str]) -> Se
         "mfu": tuple(None for _ in span.times()),
         "kernel_active": _one(site, "avg", KERNEL, scope, span),
         "tensor_active": _one(site, "avg", TENSOR, scope, span),
-        "power_watts": _one(site, "sum", POWER, scope, span),
+        "power_watts": _one(site, "avg", POWER, scope, span),
         "memory_used_ratio": _memory(site, scope, span),
         "nic_bytes_per_second": node_network(site, span, nodes),
         "nvlink_bytes_per_second": _links(site, scope, span),

@@ -130,7 +130,7 @@ def test_a_job_has_its_nodes_and_courses(query: PrometheusQuery) -> None:
     newest = {name: values[-1] for name, values in job.series.columns.items()}
 
     assert newest["kernel_active"] == pytest.approx(0.95)
-    assert newest["power_watts"] == pytest.approx(4 * 600.0)
+    assert newest["power_watts"] == pytest.approx(600.0)
     assert newest["memory_used_ratio"] == pytest.approx(0.75)
     assert newest["nvlink_bytes_per_second"] == pytest.approx(4 * 3e6)
     assert newest["nic_bytes_per_second"] is None
@@ -178,6 +178,31 @@ def test_pages_show_as_unknown_what_cannot_be_said(query: PrometheusQuery) -> No
     assert "0.0" not in tiles
     assert "0" not in [text for text in _texts(job["tiles"]) if text != "n/a"]
     assert job["waiting"] == []
+
+
+def test_the_page_of_a_job_has_the_declared_figures_and_says_of_the_rest_that_it_is_not_known(
+    query: PrometheusQuery,
+) -> None:
+    shown = NAMED["job"].render(query, View(range_name="1h"), LLAMA)
+
+    nodes = _texts(shown["nodes"])
+    assert nodes[nodes.index("node-a") + 1 :][:5] == ["2", "95.0%", "50.0%", "600 W", "1.65 GHz"]
+    power = shown["power-aria"].replace("600.0 W", "600 W")
+    assert power == "At the end: power of a GPU 600 W, memory used 75.0%."
+    assert "NIC n/a" in shown["network-aria"]
+    assert "kernel active 95.0%, tensor active 50.0%, MFU n/a" in shown["activity-aria"]
+    for name in ("steps", "spread", "strip"):
+        assert [note["text"] for note in shown[name]["layout"]["annotations"]] == ["no data in this range"]
+    assert _texts(shown["goodput"]) == ["Not known: no steps were read in this range."]
+    assert shown["gap-note"] == ""
+
+
+def test_a_range_that_ended_before_now_has_only_its_own_points(query: PrometheusQuery) -> None:
+    end = query.status().now_seconds - 3_600.0
+    course = query.fleet(Range(seconds=600.0, end_seconds=end)).series
+
+    assert end - 700.0 < course.time_seconds[0] <= course.time_seconds[-1] <= end
+    assert set(course.columns["kernel_active"]) == {None}
 
 
 def _texts(component: Any) -> list[str]:
