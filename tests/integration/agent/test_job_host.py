@@ -1,8 +1,11 @@
 """The host's part of jobs, from recorded trees of procfs and sysfs: counters by hand, shares worked out from them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from tests.fixtures_nvml import FakeNvml
+from tests.integration.agent.agent_process import FakeCollector, eventually
 from tests.integration.agent.kernel_files import write
 
 from flopwatch.wire import JobSample, JobSighting
@@ -225,3 +228,27 @@ def test_jobs_without_processes_here_and_ended_ones_have_no_sample(tmp_path: Pat
     over = ObservedJob(sighting=JobSighting(ref="o"), processes=job(10).processes, ended=True)
 
     assert source(tmp_path).read(0.0, [ObservedJob(sighting=JobSighting(ref="p")), over]).job_samples == ()
+
+
+TRAINER = """
+import os, time
+if os.fork() == 0:
+    time.sleep(600)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_real_trainer_and_its_forked_loader_are_told_to_the_collector(
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, processes
+) -> None:
+    process = processes(TRAINER, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
+
+    new_agent(collector_url=collector.url)
+    sample = eventually(lambda: collector.all("job_samples"))[0]
+    (ref,) = {job["ref"] for job in collector.all("jobs")}
+    process.stdout.close()
+
+    assert (sample["job"], sample["training_processes"], sample["loader_processes"]) == (ref, 1, 1)
