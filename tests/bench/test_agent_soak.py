@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from tests.bench.busy_node import BusyNode, busy_node, descriptors, memory_mib, scrape, status_of
 from tests.fixtures_nvml import FakeNvml, fake_nvml, fake_nvml_library
 from tests.integration.agent.agent_process import eventually
@@ -117,6 +118,7 @@ def test_opening_and_closing_nvml_again_and_again_leaves_no_memory_and_no_descri
     assert files == 0
 
 
+@pytest.mark.timeout(SOAK_SECONDS + 300.0)
 def test_a_long_run_grows_neither_in_memory_nor_threads_nor_descriptors(
     fake_nvml: FakeNvml, tmp_path: Path
 ) -> None:
