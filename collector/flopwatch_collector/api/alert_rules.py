@@ -18,7 +18,10 @@ from flopwatch_collector.config_alerts import RuleSettings, rules_of
 from flopwatch_collector.ingest.decode import shorten
 from flopwatch_collector.past import Past
 from flopwatch_collector.views.alerts import AlertSource
+from flopwatch_collector.views.memo import Memo
 
+KEPT_SECONDS = 60.0
+"""A rehearsal is made once in this time, however many ask for it."""
 Seconds = Annotated[
     float, Parameter(gt=0.0, le=LONGEST_REHEARSAL_SECONDS, description="How far back, in seconds.")
 ]
@@ -106,6 +109,7 @@ def _both(source: AlertSource) -> tuple[tuple[AlertRow, ...], tuple[AlertRow, ..
 
 def _add_rehearsal(api: APIRouter, parts: RuleParts, rehearse: Rehearse) -> None:
     statuses = (401, 403, 422, 429, 500)
+    kept = Memo(fresh_seconds=KEPT_SECONDS, oldest_seconds=KEPT_SECONDS)
 
     @api.get(
         "/rehearsal",
@@ -115,7 +119,11 @@ def _add_rehearsal(api: APIRouter, parts: RuleParts, rehearse: Rehearse) -> None
     )
     async def rehearsal(seconds: Seconds = 604_800.0) -> Response:
         """What the rules, as they are set, would have said of the past."""
-        return as_json(await asyncio.to_thread(rehearse, seconds, {}))
+
+        def made() -> Rehearsal:
+            return kept.get(seconds, 0, parts.clock(), lambda: rehearse(seconds, {}))
+
+        return as_json(await asyncio.to_thread(made))
 
     @api.post(
         "/rehearsal",
