@@ -32,6 +32,7 @@ GPU_READ = (
     "node", "kernel_active_ratio", "memory_used_bytes", "power_watts", "clock_event_reasons", "pcie_receive_bytes",
     "nvlink_transmit_bytes", "nvlink_receive_bytes", "ecc_uncorrected",
 )  # fmt: skip
+COUNTERS = ("pcie_receive_bytes", "nvlink_transmit_bytes", "nvlink_receive_bytes", "ecc_uncorrected")
 COMMUNICATION = PHASE_KINDS.index("communication")
 
 
@@ -43,6 +44,8 @@ class Window:
     end: float
     gpus: Mapping[int, Columns] = field(default_factory=dict)
     """Samples by GPU, in time order."""
+    growths: Mapping[str, Mapping[int, window.Growth]] = field(default_factory=dict)
+    """By counter and GPU, of all GPUs that were read."""
     hosts: Columns = field(default_factory=lambda: empty(HOST_COLUMNS))
     nodes: Columns = field(default_factory=lambda: empty(NODE_COLUMNS))
     links: Mapping[int, ports.NodeLinks] = field(default_factory=dict)
@@ -61,7 +64,9 @@ def windows_of(store: Store, jobs: Mapping[int, JobNow], now: float) -> dict[int
     held = {number: gpus_of(job.record) for number, job in jobs.items()}
     places = {number: {part.node for part in job.record.parts} for number, job in jobs.items()}
     gpus, nodes = sorted(set().union(*held.values())), sorted(set().union(*places.values()))
-    samples = window.by_key(store.gpu_samples(start, now, GPU_READ, gpus=gpus), "gpu") if gpus else {}
+    table = store.gpu_samples(start, now, GPU_READ, gpus=gpus) if gpus else empty(("ts", "gpu", *GPU_READ))
+    samples = window.by_key(table, "gpu")
+    growths = {name: window.growth(table, name) for name in COUNTERS}
     machines = window.by_key(store.host_samples("node", start, now, nodes), "node") if nodes else {}
     links = ports.of_nodes(ports.windows(store.port_samples(start, now, nodes))) if nodes else {}
     hosts = window.by_key(store.host_samples("job", start, now, numbers), "job")
@@ -74,6 +79,7 @@ def windows_of(store: Store, jobs: Mapping[int, JobNow], now: float) -> dict[int
             start=start,
             end=now,
             gpus={gpu: samples[gpu] for gpu in sorted(held[number]) if gpu in samples},
+            growths=growths,
             hosts=hosts.get(number, blank.hosts),
             nodes=_of(machines, places[number], blank.nodes),
             links={node: links[node] for node in places[number] if node in links},
@@ -103,7 +109,7 @@ def counters_of(state: FleetState, seen: Window, known: Counters) -> Counters:
     gpus = {number: state.gpus.get(number) for number in devices}
     limits = {number: gpu.power_limit_watts if gpu is not None else None for number, gpu in gpus.items()}
     totals = memory_totals(state, seen)
-    nvlinks = window.rates(devices, "nvlink_transmit_bytes", "nvlink_receive_bytes")
+    nvlinks = rates(seen, "nvlink_transmit_bytes", "nvlink_receive_bytes")
     lines = {number: nvlink.line_rate(gpu.name) for number, gpu in gpus.items() if gpu is not None}
     used = {number: rate / line for number, rate in nvlinks.items() if (line := lines.get(number))}
     power = window.shares_of(devices, "power_watts", limits)
@@ -114,13 +120,24 @@ def counters_of(state: FleetState, seen: Window, known: Counters) -> Counters:
         known,
         nvlink_ratio=window.mean_over(used, devices),
         nic_ratio=window.mean_over(nics, seen.links),
-        pcie_receive_bytes_per_second=window.mean_over(window.rates(devices, "pcie_receive_bytes"), devices),
+        pcie_receive_bytes_per_second=window.mean_over(rates(seen, "pcie_receive_bytes"), devices),
         power_limit_ratio=_together(power, devices, window.mean_of),
         power_cap_share=known.power_cap_share if capped is None else capped,
         spread_ratio=window.spread(devices, seen.end),
         kernel_p95_ratio=window.percentile_95(window.column(devices, "kernel_active_ratio")),
         memory_p95_ratio=_together(memory, devices, window.percentile_95),
     )
+
+
+def rates(seen: Window, *names: str) -> dict[int, float]:
+    """By GPU of the run: the sum of the counters' rates; GPUs of which one is not known are left out."""
+    found = {}
+    for number in seen.gpus:
+        each = [seen.growths.get(name, {}).get(number) for name in names]
+        known = [one.rate for one in each if one is not None]
+        if len(known) == len(each):
+            found[number] = sum(known)
+    return found
 
 
 def _together(
@@ -180,7 +197,7 @@ def signals_of(
                 stage=stage_of(rank, world, pipeline),
                 local_compute_seconds=times[rank].seconds if rank in times else None,
                 throttle_share=signal.throttle_share if share is None else share,
-                ecc_errors=None if rows is None else new_errors(rows),
+                ecc_errors=new_errors(seen, number),
                 pcie_degraded=degraded(state, number),
             )
         )
@@ -209,11 +226,10 @@ def stage_of(rank: int | None, world: int | None, pipeline: int | None) -> int |
     return rank // (world // pipeline)
 
 
-def new_errors(rows: Columns) -> int | None:
-    """Uncorrected memory errors within the window."""
-    known = rows["ecc_uncorrected"][np.isfinite(rows["ecc_uncorrected"])]
-    steps = np.diff(known)
-    return int(steps[steps > 0].sum()) if known.size > 1 else None
+def new_errors(seen: Window, number: int | None) -> int | None:
+    """A GPU's uncorrected memory errors within the window."""
+    found = None if number is None else seen.growths.get("ecc_uncorrected", {}).get(number)
+    return None if found is None else int(found.grown)
 
 
 def degraded(state: FleetState, number: int | None) -> bool | None:

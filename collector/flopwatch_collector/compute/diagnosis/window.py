@@ -52,25 +52,39 @@ def by_key(rows: Columns, key: str) -> dict[int, Columns]:
     }
 
 
-def rate(rows: Columns, name: str) -> float | None:
-    """A counter's growth a second over rows of one device in time order; gaps in which it fell are left out."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Growth:
+    """How much a device's counter grew, gaps in which it fell left out, and over how many seconds."""
+
+    grown: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """A second."""
+        return self.grown / self.seconds
+
+
+def growth(rows: Columns, name: str, key: str = "gpu") -> dict[int, Growth]:
+    """By device: its counter's growth over rows sorted by (device, ts), where there are two values."""
     known = np.isfinite(rows[name])
-    values, times = rows[name][known], rows["ts"][known]
+    if not known.any():
+        return {}
+    device, values, times = rows[key][known], rows[name][known], rows["ts"][known]
     grown, seconds = np.diff(values), np.diff(times)
-    counted = (grown >= 0) & (seconds > 0)
-    total = float(seconds[counted].sum())
-    return float(grown[counted].sum()) / total if total > 0 else None
+    counted = (device[1:] == device[:-1]) & (grown >= 0) & (seconds > 0)
+    numbers, place = np.unique(device[1:][counted], return_inverse=True)
+    sums, spans = (np.bincount(place, weights=each[counted]) for each in (grown, seconds))
+    return {
+        int(number): Growth(grown=total, seconds=span)
+        for number, total, span in zip(numbers.tolist(), sums.tolist(), spans.tolist(), strict=True)
+    }
 
 
-def rates(devices: Mapping[int, Columns], *names: str) -> dict[int, float]:
-    """By device: the sum of the counters' rates; devices of which one is not known are left out."""
-    found = {}
-    for number, rows in devices.items():
-        each = [rate(rows, name) for name in names]
-        known = [value for value in each if value is not None]
-        if known and len(known) == len(each):
-            found[number] = sum(known)
-    return found
+def rate(rows: Columns, name: str) -> float | None:
+    """A counter's growth a second over rows of one device in time order."""
+    found = growth({**rows, "device": np.zeros(rows["ts"].size)}, name, "device").get(0)
+    return None if found is None else found.rate
 
 
 def mean_over(values: Mapping[int, float], devices: Mapping[int, object]) -> float | None:
@@ -132,6 +146,8 @@ def rank_times(steps: Columns, phases: Columns, start: float, end: float) -> tup
     Steps count that lie in the window as a whole. ``phases`` are those of communication; a rank that told of none is
     not known to compute all the time.
     """
+    if not phases["ts"].size:
+        return ()
     found = []
     waited = by_key(phases, "launch")
     for launch, rows in by_key(steps, "launch").items():
