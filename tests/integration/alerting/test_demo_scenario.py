@@ -77,7 +77,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     while not made.running.accounting.settled():
         made.running.accounting.tick(made.now)
     while made.now < NOW + 35.0 * MINUTE:
-        made.push(MINUTE, 20.0)
+        made.push(MINUTE, 30.0)
         made.evaluate()
     yield made
     made.running.stop()
