@@ -24,6 +24,8 @@ MOST_MARKS = 800
 """More crosses than this are not drawn: each is an element of the page."""
 WIDEST_CELL = 1.9
 """Times as wide as high."""
+CLEARLY = 0.05
+"""More bands must bring cells so much nearer to squares, as a logarithm."""
 RAMPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "light": {
         "cool": ("#e3eefa", "#c3dcf3", "#9cc6ea", "#70abdd", "#448ecd", "#1f72b8", "#0a5697", "#083c6c"),
@@ -118,7 +120,7 @@ def _arranged(sizes: Sequence[int], depth: int, room_pixels: tuple[float, float]
             break
         widest = max(columns, math.ceil(width / (max(high, 2.0) * WIDEST_CELL)))
         off = abs(math.log(width / widest / max(high, 2.0)))
-        if best is None or off < best[0] - 1e-9:
+        if best is None or off < best[0] - CLEARLY:
             best = (off, widest, pieces)
     assert best is not None  # noqa: S101 - the first try always gives one
     return best[1], best[2]

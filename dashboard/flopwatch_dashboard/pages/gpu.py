@@ -17,7 +17,7 @@ from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
 GRAPHS = ("activity", "power", "heat", "memory", "clocks")
-LISTS = ("facts", "alerts", "jobs", "events")
+LISTS = ("details", "alerts", "jobs", "events")
 CARDS = (*GRAPHS, *LISTS)
 ACTIVE = (
     ("kernel_active", "kernel"), ("sm_active", "second"), ("tensor_active", "tensor"), ("dram_active", "mfu"),
@@ -37,7 +37,7 @@ def skeleton() -> list[Component]:
         cards["activity"],
         html.Div([cards["power"], cards["heat"]], className="row two"),
         html.Div([cards["memory"], cards["clocks"]], className="row two"),
-        html.Div([cards["facts"], cards["alerts"]], className="row two"),
+        html.Div([cards["details"], cards["alerts"]], className="row two"),
         html.Div([cards["jobs"], cards["events"]], className="row two"),
     ]
     return [html.Div(id="gpu-gone"), html.Div(body, id="gpu-body", className="stack-v")]
@@ -54,7 +54,7 @@ def render(query: Query, view: View, item: str) -> dict[str, Any]:
         "body": "stack-v",
         "heading": node_head.of_gpu(page, view),
         "tiles": node_head.gpu_tiles(page, view),
-        "facts": _facts(page, view),
+        "details": _facts(page, view),
         "alerts": tables.alert_list(page.alerts, now, view),
         "jobs": node_tables.ran(page.jobs, now, view),
         "events": node_tables.events(page.events, {}, view),

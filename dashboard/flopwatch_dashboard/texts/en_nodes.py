@@ -188,7 +188,7 @@ NODE_TEXTS: dict[str, str] = {
     "nodes.card.events": "Events of the hardware",
     "nodes.card.jobs": "Jobs that ran here",
     "nodes.card.ledger": "Where its GPU time went",
-    "nodes.card.facts": "Facts",
+    "nodes.card.details": "Facts",
     "nodes.gpus_sub": "newest sample of each",
     "nodes.ports_sub": "rates of the last minute; new errors of the last five",
     "nodes.in_range": "in {range}",

@@ -188,7 +188,7 @@ NODE_TEXTS: dict[str, str] = {
     "nodes.card.events": "硬件事件",
     "nodes.card.jobs": "在此运行过的作业",
     "nodes.card.ledger": "卡时去向",
-    "nodes.card.facts": "详情",
+    "nodes.card.details": "详情",
     "nodes.gpus_sub": "各卡最新采样",
     "nodes.ports_sub": "速率为最近一分钟，新增错误为最近五分钟",
     "nodes.in_range": "{range} 内",

@@ -10,7 +10,8 @@ import pytest
 from tests.fixtures import dashboard_cluster, dashboard_nodes
 
 from flopwatch.answers.nodes import GpuColumns, JobRef, Nodes
-from flopwatch_dashboard.components import node_choice, node_grid, node_map
+from flopwatch_dashboard import app
+from flopwatch_dashboard.components import frame, node_choice, node_grid, node_map
 from flopwatch_dashboard.figures import heatmap
 from flopwatch_dashboard.figures.heatmap import NOTHING, SILENT, UNKNOWN, Scale
 from flopwatch_dashboard.pages import gpu, node, nodes
@@ -235,3 +236,8 @@ def test_columns_of_gpus_are_of_one_length() -> None:
 
     lengths = {len(getattr(gpus, name)) for name in ("node", "index", "bucket", "health", "job", "reporting")}
     assert lengths | {len(column) for column in gpus.values.values()} == {320}
+
+
+def test_no_part_of_a_page_is_named_as_one_of_the_frame() -> None:
+    for page in app.PAGES:
+        assert set(page.parts) & set(frame.PARTS) == set()
