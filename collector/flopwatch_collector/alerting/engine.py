@@ -286,7 +286,8 @@ def _told(records: Iterable[AlertRecord], wording: Wording, now: float) -> tuple
 
 def _in_context(records: dict[str, AlertRecord], facts: Facts) -> dict[str, AlertRecord]:
     """The records with the team, name and owner of their jobs, where those are known."""
-    known = {job.row.job_id: _context(job) for job in facts.jobs}
+    wanted = {record.labels.get("job_id") for record in records.values()}
+    known = {job.row.job_id: _context(job) for job in facts.jobs if job.row.job_id in wanted}
     found: dict[str, AlertRecord] = {}
     for key, record in records.items():
         context = known.get(record.labels.get("job_id", ""))
