@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 TICK_SECONDS = (0.1, 1.0)
 """Shortest and longest time between two looks at logs and SDK messages; else the interval."""
+SHORTEST_SECONDS = 0.02
+"""Between two looks however many processes send their first message."""
 OBSERVE_SECONDS = (0.5, 5.0)
 """Shortest and longest time between two looks at processes, when NVML lists no other ones; else five intervals."""
 SCAN_SECONDS = 5.0
@@ -119,7 +121,9 @@ class JobWatch:
         self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
         self._errors, self._success, self._duration = 0, True, 0.0
         self._read_seconds = time.time()
-        self._stop = threading.Event()
+        self._stop, self._wake = threading.Event(), threading.Event()
+        if sdk is not None:
+            sdk.on_stranger = self._wake.set
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -130,6 +134,7 @@ class JobWatch:
     def stop(self, seconds: float) -> None:
         """End after the present look."""
         self._stop.set()
+        self._wake.set()
         self._endpoints.stop()
         if self._allocated is not None:
             self._allocated.stop()
@@ -193,7 +198,9 @@ class JobWatch:
             if self._success:
                 self._read_seconds = time.time()
             self._duration = time.monotonic() - began
-            self._stop.wait(self._tick_seconds if self._ready else TICK_SECONDS[0])
+            self._stop.wait(SHORTEST_SECONDS)
+            self._wake.wait(self._tick_seconds if self._ready else TICK_SECONDS[0])
+            self._wake.clear()
 
     def _guarded(self, what: str, part: Callable[[], T], otherwise: T) -> T:
         """What a part of a look gives; where it fails, the rest of the look and its rows are not lost with it."""

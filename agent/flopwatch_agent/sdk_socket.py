@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,6 +61,8 @@ class SdkSocket:
         self.refused_by_rate = 0
         self.refused_by_size = 0
         self.overflowed = 0
+        self.on_stranger: Callable[[], None] = nobody_cares
+        """Called with the first message of a process: one of an instant must be looked at while it lives."""
         self._waiting: deque[Datagram] = deque()
         self._allowances: dict[int, Allowance] = {}
         self._socket = bound(path)
@@ -107,6 +110,7 @@ class SdkSocket:
         pid, uid, _ = CREDENTIALS.unpack(sender[: CREDENTIALS.size])
         if len(self._allowances) > MAX_PEERS:
             self._allowances.clear()
+        is_new = pid not in self._allowances
         if not self._allowances.setdefault(pid, Allowance()).take(time.monotonic()):
             self.refused_by_rate += 1
             return
@@ -114,6 +118,12 @@ class SdkSocket:
             self._waiting.popleft()
             self.overflowed += 1
         self._waiting.append(Datagram(pid, uid, body))
+        if is_new:
+            self.on_stranger()
+
+
+def nobody_cares() -> None:
+    """What happens at a process's first message where nobody asked."""
 
 
 def bound(path: Path) -> socket.socket:

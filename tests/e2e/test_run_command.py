@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.e2e.processes import clean_environment, until
 from tests.fixtures_nvml import FakeNvml
+from tests.integration.agent.agent_process import FakeCollector
 
 TRAINER = Path(__file__).parent / "trainer.py"
 RUN = (sys.executable, "-m", "flopwatch.cli", "run")
@@ -49,13 +50,10 @@ def replayed(folder: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def trainer(folder: Path, *, steps: float, seconds: float = 0.2) -> tuple[str, ...]:
-    """A trainer that ends after some steps, by a shell that is its parent."""
-    control = folder / "control"
-    line = (
-        f"(sleep {steps * seconds + 0.9}; echo stop > {control}) & exec {sys.executable} {TRAINER} megatron"
-    )
-    return ("sh", "-c", f"{line} --step-seconds {seconds} --startup-seconds 0.2 --control {control}")
+def trainer(folder: Path, *, steps: int, seconds: float = 0.2, form: str = "megatron") -> tuple[str, ...]:
+    """A trainer that ends after some steps, below a shell."""
+    options = f"--step-seconds {seconds} --startup-seconds 0.2 --steps {steps} --control {folder / 'control'}"
+    return ("sh", "-c", f"{sys.executable} {TRAINER} {form} {options}; exit $?")
 
 
 def test_output_of_any_bytes_and_the_exit_status_pass_through_unchanged(tmp_path: Path) -> None:
@@ -182,7 +180,7 @@ def test_a_trainer_is_recorded_with_its_mfu_and_replays_to_the_same(
     by_hand = LLAMA_8B_TOKEN * 8 * 8192 / (8 * PEAK * 0.2)
     assert done.returncode == 0
     assert (found["job"], found["exit_status"]) == ("my-run", 0)
-    assert found["steps"] == only(tmp_path / "out", "*.out.log").read_bytes().count(b"] iteration ") > 8
+    assert found["steps"] == only(tmp_path / "out", "*.out.log").read_bytes().count(b"] iteration ") == 14
     assert found["step_seconds"] == pytest.approx(0.2)
     assert found["mfu"]["value_ratio"] == pytest.approx(by_hand, rel=0.002)
     assert (found["mfu"]["basis"], found["mfu"]["gpus_basis"]) == ("steps+shape", "world_size")
@@ -191,6 +189,61 @@ def test_a_trainer_is_recorded_with_its_mfu_and_replays_to_the_same(
     (job,) = answer["jobs"]
     assert job["name"] == "my-run"
     assert job["mfu"] == pytest.approx(found["mfu"]["value_ratio"], rel=0.01)
+
+
+def test_what_is_recorded_is_sent_to_a_collector_too(tmp_path: Path) -> None:
+    collector = FakeCollector()
+    try:
+        done = run(
+            tmp_path,
+            *trainer(tmp_path, steps=6),
+            options=("--job", "sent", "--interval", "0.5", "--collector", collector.url, "--json"),
+        )
+        steps = until(lambda: found if len(found := collector.all("steps")) >= 6 else None, 30, "the steps")
+        ended = until(
+            lambda: [job for job in collector.all("jobs") if "end_time_seconds" in job], 30, "the end"
+        )
+    finally:
+        collector.stop()
+
+    assert done.returncode == 0
+    assert json.loads(done.stderr)["waiting_batches"] == 0
+    assert [step["step"] for step in steps] == [1, 2, 3, 4, 5, 6]
+    assert {job["name"] for job in collector.all("jobs")} == {"sent"}
+    assert ended[-1]["ref"] == steps[0]["job"]
+
+
+def test_two_nodes_of_one_job_are_one_job_of_sixteen_gpus(tmp_path: Path, fake_nvml: FakeNvml) -> None:
+    fake_nvml.write("gpus 8")
+    folder = tmp_path / "out"
+    started = []
+    for number, name in enumerate(("node-a", "node-b")):
+        own = tmp_path / name
+        own.mkdir()
+        # torchrun's variables, as its first process on each node has them; only rank 0 prints steps.
+        rank = {"RANK": str(8 * number), "LOCAL_RANK": "0", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8",
+                "GROUP_RANK": str(number), "TORCHELASTIC_RUN_ID": "run-7", "MASTER_ADDR": "node-a",
+                "MASTER_PORT": "29500"}  # fmt: skip
+        form = "megatron" if number == 0 else "megatron-header"
+        command = trainer(own, steps=10, form=form) if number == 0 else ("sleep", "5")
+        started.append(
+            subprocess.Popen(
+                [*RUN, "--output", str(folder), "--interval", "0.5", "--json", "--", *command],
+                env={**clean_environment(own), **fake_nvml.environment, **rank, "FLOPWATCH_AGENT_NODE": name},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        )
+    for process in started:
+        with process:
+            _, summary = process.communicate(timeout=90)
+            assert process.returncode == 0, summary
+
+    (job,) = replayed(folder)["jobs"]
+    assert (
+        sorted(job["nodes"]) == ["node-a", "node-b"] if isinstance(job["nodes"], list) else job["nodes"] == 2
+    )
+    assert job["gpus"] == 16
 
 
 def test_without_nvml_the_steps_alone_are_recorded_and_the_rest_says_why_not(tmp_path: Path) -> None:
@@ -205,14 +258,11 @@ def test_without_nvml_the_steps_alone_are_recorded_and_the_rest_says_why_not(tmp
 
 
 def test_the_sdk_of_the_command_reaches_the_recorder_alone(tmp_path: Path) -> None:
-    control = tmp_path / "control"
-    line = f"(sleep 1.5; echo stop > {control}) & exec {sys.executable} {TRAINER} sdk"
-
-    done = run(tmp_path, "sh", "-c", f"{line} --step-seconds 0.1 --control {control}", options=("--json",))
+    done = run(tmp_path, *trainer(tmp_path, steps=8, seconds=0.1, form="sdk"), options=("--json",))
     found = json.loads(done.stderr)
 
-    assert found["steps"] >= 5
-    assert found["step_seconds"] == pytest.approx(0.1, rel=0.1)
+    assert found["steps"] == 8
+    assert 0.1 <= found["step_seconds"] < 0.5, "a sleep may take longer on a busy machine, never shorter"
     assert found["mfu"]["tokens_per_step"] == 65_536
 
 

@@ -114,7 +114,7 @@ FORMATS = {
 }
 
 
-def train_with_sdk(seconds: float, control: Path) -> None:
+def train_with_sdk(seconds: float, control: Path, steps: int) -> None:
     from flopwatch import StepReporter
 
     shape = {
@@ -123,7 +123,8 @@ def train_with_sdk(seconds: float, control: Path) -> None:
     }  # fmt: skip
     reporter = StepReporter()
     reporter.run(shape=shape, world_size=8, global_batch_size=8, sequence_length=8192, dtype="bf16")
-    while (seconds := current(seconds, control)) > 0:
+    while steps > 0 and (seconds := current(seconds, control)) > 0:
+        steps -= 1
         with reporter.step(tokens=8 * 8192):
             time.sleep(seconds)
 
@@ -143,16 +144,17 @@ def main() -> None:
     parser.add_argument("--step-seconds", type=float, default=1.0)
     parser.add_argument("--startup-seconds", type=float, default=2.0)
     parser.add_argument("--control", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=1_000_000, help="ends after so many")
     asked = parser.parse_args()
     if asked.format == "sdk":
-        train_with_sdk(asked.step_seconds, asked.control)
+        train_with_sdk(asked.step_seconds, asked.control, asked.steps)
         return
     header, step = FORMATS[asked.format]
     header()
     time.sleep(asked.startup_seconds)
     number = 0
     due = time.monotonic()
-    while (seconds := current(asked.step_seconds, asked.control)) > 0:
+    while number < asked.steps and (seconds := current(asked.step_seconds, asked.control)) > 0:
         due += seconds
         time.sleep(max(0.0, due - time.monotonic()))
         number += 1
