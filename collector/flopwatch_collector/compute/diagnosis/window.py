@@ -34,9 +34,14 @@ def mean_of(values: Floats) -> float | None:
 
 
 def percentile_95(values: Floats) -> float | None:
-    """The 95th percentile of samples; None unless nine in ten are known."""
-    known = values[np.isfinite(values)]
-    return float(np.percentile(known, 95)) if known.size and known.size >= 0.9 * values.size else None
+    """The 95th percentile of samples, between two of them by a straight line; None unless nine in ten are known."""
+    known = np.sort(values[np.isfinite(values)])
+    if not known.size or known.size < 0.9 * values.size:
+        return None
+    place = 0.95 * (known.size - 1)
+    low = int(place)
+    high = min(low + 1, known.size - 1)
+    return float(known[low] + (known[high] - known[low]) * (place - low))
 
 
 def by_key(rows: Columns, key: str) -> dict[int, Columns]:

@@ -24,6 +24,14 @@ def test_a_rate_leaves_out_gaps_in_which_the_counter_fell_and_unknown_values() -
     assert window.rate(columns(ts=[0.0], bytes=[5.0]), "bytes") is None
 
 
+def test_the_95th_percentile_lies_between_two_samples_and_needs_nine_in_ten() -> None:
+    # Of 1 to 21 the 20th; of 1 to 11 half way between the 10th and the 11th.
+    assert window.percentile_95(np.arange(21.0, 0.0, -1.0)) == 20.0
+    assert window.percentile_95(np.arange(1.0, 12.0)) == pytest.approx(10.5)
+    assert window.percentile_95(np.array([1.0] * 8 + [NAN])) is None
+    assert window.percentile_95(np.empty(0)) is None
+
+
 def test_a_mean_over_gpus_is_unknown_when_one_of_them_is() -> None:
     assert window.mean_over({1: 2.0, 2: 4.0}, {1: None, 2: None}) == 3.0
     assert window.mean_over({1: 2.0}, {1: None, 2: None}) is None
