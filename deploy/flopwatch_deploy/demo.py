@@ -39,6 +39,8 @@ EXAMPLE_OWN = OwnCosts(
 EXAMPLE_CLOUD = CloudCosts(price_per_gpu_hour=2.78, price_source="example")
 GPUS_PER_ENGINEER = 64.0
 ENGINEER_PER_YEAR = 200_000.0
+RACKS = r"(n\d+)\d$"
+"""Ten nodes of the simulated cluster are a rack: ``gpu-n117`` is in ``n11``."""
 ALERT_AFTER_SECONDS = 60.0
 """The rules wait half an hour on a real cluster; nobody looks at a demo for so long."""
 
@@ -91,6 +93,7 @@ def _settings(asked: argparse.Namespace, folder: Path) -> Settings:
             port=asked.port,
             data_dir=folder / "collector",
             insecure=asked.insecure,
+            rack_pattern=RACKS,
             # The whole cluster pushes from one address here.
             ingest_requests_per_second=100_000.0,
         ),

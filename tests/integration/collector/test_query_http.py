@@ -130,3 +130,26 @@ def test_inputs_of_the_economy_are_changed_by_name_and_refused_by_name(client: C
     assert broken.json()["fields"][0] == {
         "field": "overrides", "value": "own.pue", "allowed": "name=number, separated by commas"
     }  # fmt: skip
+
+
+def test_nodes_one_node_and_one_gpu_are_answered_and_others_are_404(client: Client) -> None:
+    assert client.get("/api/v1/query/nodes").json()["gpus"]["values"]["power_watts"] == [None]
+    assert client.get("/api/v1/query/nodes/n1").json()["row"]["problems"] == ["throttled"]
+    assert client.get("/api/v1/query/gpus/GPU-1").json()["row"]["throttles"] == ["hw_thermal"]
+    for path in ("nodes/n9", "gpus/GPU-9"):
+        missing = client.get(f"/api/v1/query/{path}")
+        assert (missing.status, missing.json()["error"]) == (404, "not_found")
+
+
+def test_every_gpu_comes_as_csv_and_unknown_is_empty(client: Client) -> None:
+    (row,) = rows_of(client.get("/api/v1/export/gpus.csv").body)
+
+    assert (row["node"], row["rack"], row["gpu_index"], row["bucket"], row["health"]) == (
+        "n1",
+        "r1",
+        "0",
+        "STEP",
+        "warning",
+    )
+    assert (row["kernel_active_ratio"], row["power_watts"], row["mfu_ratio"]) == ("0.9", "", "")
+    assert row["job"] == '\'=HYPERLINK("http://x")'

@@ -155,6 +155,34 @@ def test_alerts_are_those_of_the_site_s_own_rules(query: PrometheusQuery) -> Non
     assert query.fleet(Range(seconds=60.0)).alerts_by_severity == {"critical": 1, "warning": 0, "info": 0}
 
 
+def test_every_gpu_has_what_its_exporter_gives_and_no_more(query: PrometheusQuery) -> None:
+    found = query.nodes(Range())
+    gpus = found.gpus
+
+    assert (len(found.nodes), len(gpus.node)) == (4, 8)
+    assert found.buckets == ()
+    assert gpus.reporting == (True,) * 8
+    busy = [at for at, job in enumerate(gpus.job) if job >= 0]
+    assert busy
+    assert all(gpus.values["kernel_active_ratio"][at] is not None for at in busy)
+    assert {row.health for row in found.nodes} == {"unknown"}
+    assert "mfu_ratio" not in gpus.values
+
+
+def test_a_node_and_a_gpu_have_their_courses(query: PrometheusQuery) -> None:
+    name = query.nodes(Range()).nodes[0].node
+
+    node = query.node(name, Range(seconds=600.0))
+    assert node is not None
+    gpu = query.gpu(node.gpus[0].uuid, Range(seconds=600.0))
+    assert gpu is not None
+    assert gpu.row.node == name
+    for series in (node.series, gpu.series):
+        assert {len(column) for column in series.columns.values()} == {len(series.time_seconds)}
+    assert query.node("nobody", Range()) is None
+    assert query.gpu("GPU-nobody", Range()) is None
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_page_is_drawn_from_it(query: PrometheusQuery, page: Any, lang: Any) -> None:
