@@ -302,11 +302,11 @@ def test_an_evaluation_of_all_alerts_takes_at_most_300_ms(site: tuple[CollectorQ
     assert milliseconds(lambda: engine.evaluate(query.facts(NOW))) <= 300.0
 
 
-def test_a_turn_of_diagnoses_takes_at_most_500_ms(site: tuple[CollectorQuery, AlertEngine]) -> None:
-    """At most 150 jobs a turn, so that each of 2,000 has its own within five minutes."""
+def test_a_turn_of_diagnoses_takes_at_most_600_ms(site: tuple[CollectorQuery, AlertEngine]) -> None:
+    """At most 100 jobs a turn, so that each of 2,000 has its own within five minutes."""
     query = site[0]
     moment = Moment(state=query.sources.fleet.state(), now=NOW, asked=Range())
     found = query.present.jobs(moment, within(moment))
 
     assert len(Causes().advance(query.sources, moment, found, MOST_A_TURN)) == MOST_A_TURN
-    assert milliseconds(lambda: Causes().advance(query.sources, moment, found, MOST_A_TURN)) <= 500.0
+    assert milliseconds(lambda: Causes().advance(query.sources, moment, found, MOST_A_TURN)) <= 600.0

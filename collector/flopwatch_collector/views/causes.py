@@ -26,8 +26,8 @@ FRESH_SECONDS: Final = 300.0
 DAY_SECONDS: Final = 86_400.0
 HOUR_SECONDS: Final = 3_600.0
 """Shares of time that decide a diagnosis are of the last hour."""
-MOST_A_TURN: Final = 150
-"""At a turn with each evaluation of the rules, every 15 seconds, 2,000 jobs take 200 seconds."""
+MOST_A_TURN: Final = 100
+"""At a turn with each evaluation of the rules, every 15 seconds, 2,000 jobs take five minutes."""
 MOST_A_PAGE: Final = 25
 UNTURNED_SECONDS: Final = 30.0
 """A collector that evaluates no rules makes causes when its pages are looked at."""
