@@ -89,7 +89,6 @@
   document.addEventListener("click", function (event) {
     if (!event.target.closest) { return; }
     if (event.target.closest("#scope-b")) { open(); return; }
-    if (event.target.closest("[data-print]")) { window.print(); return; }
     const drop = event.target.closest("[data-drop]");
     if (!drop) { return; }
     const q = new URLSearchParams(location.search);

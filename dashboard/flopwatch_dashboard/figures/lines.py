@@ -206,14 +206,15 @@ def _labels(
 
 
 def _legend(lines: Sequence[Line], view: View) -> list[dict[str, Any]]:
-    """Names and newest values in one row above the plot, in the colour of their line."""
+    """Names and newest values in one row above the plot, from its left to its right, in the colour of their line."""
     notes = []
+    last = max(1, len(lines) - 1)
     for i, line in enumerate(lines):
         text = f"{view.t(f'series.{line.column}')} <b>{line.shown}</b>"
         notes.append(
             {
-                "x": i / len(lines), "y": 1, "xref": "paper", "yref": "paper", "text": text, "showarrow": False,
-                "xanchor": "left", "yanchor": "bottom", "yshift": 3,
+                "x": i / last, "y": 1, "xref": "paper", "yref": "paper", "text": text, "showarrow": False,
+                "xanchor": "left" if i == 0 else "right" if i == last else "center", "yanchor": "bottom", "yshift": 3,
                 "font": {"size": view.font_px, "color": view.palette[line.label_color]},
             }
         )  # fmt: skip

@@ -16,9 +16,11 @@ GEOMETRY = (HERE / "geometry.js").read_text()
 PICTURES = (HERE / "pictures.js").read_text()
 AXE = (HERE.parents[1] / "fixtures" / "axe.min.js").read_text()
 BASELINES = HERE / "baselines"
+ROWS = "#jobs-grid .ag-row"
+SORTED = "#jobs-grid:has(.ag-header-cell[aria-sort=descending]) .ag-center-cols-container .ag-row"
 PAGES = {
     "fleet": ("/ui/", "#fleet-tiles .kpi"),
-    "jobs": ("/ui/jobs", ".ag-center-cols-container .ag-row"),
+    "jobs": ("/ui/jobs", SORTED),
     "job": ("/ui/jobs/train-a-1001", "#job-tiles .kpi"),
     "breakeven": ("/ui/breakeven", "#be-tiles .kpi"),
     "alerts": ("/ui/alerts", "#alerts-active .tbl"),
@@ -105,6 +107,7 @@ def test_a_page_reads_well_and_fits_in_every_theme_language_and_size(watched: Se
 @pytest.mark.parametrize("name", ["fleet", "jobs", "job"])
 def test_a_page_is_readable_on_a_phone(watched: Seen, name: str) -> None:
     path, ready = PAGES[name]
+    ready = ROWS if name == "jobs" else ready
     watched.page.set_viewport_size({"width": 390, "height": 844})
 
     page = watched.open(f"{path}?theme=light&lang=en", ready)
@@ -114,6 +117,13 @@ def test_a_page_is_readable_on_a_phone(watched: Seen, name: str) -> None:
         " && e.textContent.trim() && e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize)))"
     )
 
+    shown = page.locator(ready).first.bounding_box()
+    assert shown is not None
+    assert shown["height"] > 15
+    assert page.evaluate(
+        "([x, y]) => document.elementFromPoint(x, y).closest('.main') !== null",
+        [shown["x"] + 20, min(shown["y"] + shown["height"] / 2, 840)],
+    )
     assert found["wide"] <= 0
     assert found["low"] == []
     assert smallest >= 9.0
