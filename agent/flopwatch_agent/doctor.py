@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -17,8 +18,9 @@ from typing import Any, Literal
 from flopwatch import settings
 from flopwatch.settings import SettingError
 from flopwatch_agent.config import AgentSettings, data_folder, settings_from, socket_path
+from flopwatch_agent.endpoint_stream import EndpointError, page_of
 from flopwatch_agent.log_file import LogFile
-from flopwatch_agent.log_finder import NO_PERMISSION, READ_PERMISSION, LogFinder, Output
+from flopwatch_agent.log_finder import READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.node_identity import boot_id
 from flopwatch_agent.procfs import Procfs
 from flopwatch_agent.sdk_socket import answers
@@ -89,7 +91,7 @@ def examine(chosen: AgentSettings, environ: Mapping[str, str], now: float) -> li
         ports_check(NetworkSource(sys_tree), now),
         host_check(HostSource(proc, sys_tree), now),
         *capability_checks(proc),
-        *job_checks(gpus, inventory, LogFinder(Procfs(proc), chosen.pod_logs), now),
+        *job_checks(gpus, inventory, LogFinder(Procfs(proc), chosen.pod_logs), (now, steps_told(chosen))),
         data_check(chosen, environ),
         socket_check(chosen, environ),
         collector_check(chosen),
@@ -178,19 +180,36 @@ def capability_checks(proc: KernelTree) -> list[Check]:
     return checks
 
 
-def job_checks(gpus: GpuSource, inventory: Inventory, finder: LogFinder, now: float) -> list[Check]:
-    """The jobs of this moment and where their output goes; failed where a permission keeps the agent from an MFU."""
+def steps_told(chosen: AgentSettings) -> frozenset[str]:
+    """The jobs whose steps the running agent has, by the name that its page gives them; none where none runs."""
+    try:
+        page = page_of(f"http://127.0.0.1:{chosen.port}/metrics") if chosen.port else b""
+    except EndpointError:
+        page = b""
+    return frozenset(
+        re.findall(r'^flopwatch_job_step\{job_id="([^"]*)"\}', page.decode("utf-8", "replace"), re.MULTILINE)
+    )
+
+
+def job_checks(
+    gpus: GpuSource, inventory: Inventory, finder: LogFinder, known: tuple[float, frozenset[str]]
+) -> list[Check]:
+    """The jobs of this moment and where their output goes; failed where no MFU can be had.
+
+    ``known`` is the time, and the jobs whose steps an agent has.
+    """
+    now, told = known
     jobs = JobsSource(finder.procfs, boot_id(finder.procfs.tree))
     seeds = frozenset() if inventory.nvml == "ok" else jobs.scan(now)
     observed = jobs.observe(now, gpus.processes(), seeds, inventory.gpus)
     checks = [
         Check(name="jobs", status="failed" if gap in jobs.blind else "warning", text=gap) for gap in jobs.gaps
     ]
-    checks += [job_check(job, finder, now) for job in observed]
+    checks += [job_check(job, finder, now, told) for job in observed]
     return checks or [Check(name="jobs", status="ok", text="no training process on this node now")]
 
 
-def job_check(job: ObservedJob, finder: LogFinder, now: float) -> Check:
+def job_check(job: ObservedJob, finder: LogFinder, now: float, told: frozenset[str]) -> Check:
     """Whether the steps of one job can be read, and where."""
     found = finder.find(job, now, beside=True)
     outputs = (*found.files, *found.beside)
@@ -198,8 +217,10 @@ def job_check(job: ObservedJob, finder: LogFinder, now: float) -> Check:
     paths = [item.path for item in outputs]
     text = f"{job.sighting.name or 'unnamed'}, {len(job.sighting.gpus)} GPUs here; "
     text += f"log {', '.join(paths)}" if paths else found.reason or "no output file was found"
-    status: Status = "ok" if paths else "warning"
-    if (paths and len(problems) == len(paths)) or (not paths and found.reason == NO_PERMISSION):
+    status: Status = "ok"
+    if (job.sighting.scheduler_job_id or job.sighting.ref) in told:
+        text += "; the running agent has its steps"
+    elif len(problems) == len(paths):
         status = "failed"
         text += "; " + "; ".join(problems.values()) if problems else ""
         text += "; its MFU cannot be had without that, unless it reports steps with flopwatch.StepReporter"
