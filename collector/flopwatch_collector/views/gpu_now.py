@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from flopwatch.answers.nodes import Health
 from flopwatch.query import AlertRow
-from flopwatch_collector.compute.buckets import BUCKETS, CODE, HELD_BUCKETS
+from flopwatch_collector.compute.buckets import BUCKETS, CODE, REASON_CODE, WINDOW_SECONDS
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.liability import APPLICATION_XIDS
 from flopwatch_collector.compute.throttle import THROTTLE_BITS
@@ -33,7 +33,9 @@ PROBLEM_HEALTH: Mapping[str, Health] = {
 }  # fmt: skip
 """How bad a problem is; in the order in which they are told."""
 WORST: tuple[Health, ...] = ("critical", "warning", "unknown", "ok")
-HELD = frozenset(CODE[name] for name in HELD_BUCKETS)
+PENDING = REASON_CODE["report_pending"]
+LEAST_SECONDS = 150.0
+"""A younger window says too little alone."""
 NODES = 2**32
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -174,10 +176,11 @@ def now_of(moment: Moment, gpus: list[Gpu]) -> Now:
 def buckets_of(sources: Sources, gpus: list[Gpu], now: Now, told: Told, state: FleetState) -> Ints:
     """The bucket of each GPU now, an index into ``BUCKETS``.
 
-    Time of a job counts as the ledger's newest window says of the job on that node; a GPU of it without a process
+    Time of a job counts as the ledger's newest windows say of the job on that node; a GPU of it without a process
     is held empty. The rest follows from what holds of the GPU itself.
     """
-    found = _of_jobs(sources.accounting.newest()[1].ledger, now)
+    ticked, newest = sources.accounting.newest()
+    found = _of_jobs(newest.ledger, now, ticked)
     empty = (now.job > 0) & (now.process == 0)
     found[empty] = CODE["HELD_EMPTY"]
     free = now.job == 0
@@ -204,16 +207,23 @@ def _declare(
                 found[at] = CODE[bucket[each.declaration]]
 
 
-def _of_jobs(ledger: Columns, now: Now) -> Ints:
-    """By job and node, the bucket with most time in the newest window; ``BUSY_OPAQUE`` where it has none yet."""
+def _of_jobs(ledger: Columns, now: Now, ticked: float) -> Ints:
+    """By job and node, the bucket with most time in the newest window; ``BUSY_OPAQUE`` where it has none yet.
+
+    A window that has only begun is taken together with the one before. Time whose report is still due counts only
+    where there is no other: it is told apart from work that nobody measures when the report comes.
+    """
     result = np.full(now.job.size, CODE["BUSY_OPAQUE"], dtype=np.int64)
-    newest = take(ledger, ledger["ts"] == ledger["ts"].max(initial=0.0))
+    last = float(ledger["ts"].max(initial=0.0))
+    since = last if ticked - last >= LEAST_SECONDS else last - WINDOW_SECONDS
+    newest = take(ledger, ledger["ts"] >= since)
     if not newest["ts"].size:
         return result
     pairs = newest["job"].astype(np.int64) * NODES + newest["node"].astype(np.int64)
     keys, place = np.unique(pairs, return_inverse=True)
     totals = np.zeros((keys.size, len(BUCKETS)), dtype=np.int64)
-    np.add.at(totals, (place, newest["bucket"].astype(np.int64)), newest["gpu_milliseconds"])
+    weight = np.where(newest["reason"] == PENDING, 1, newest["gpu_milliseconds"])
+    np.add.at(totals, (place, newest["bucket"].astype(np.int64)), weight)
     largest, idle = totals.argmax(axis=1), totals[:, CODE["HELD_IDLE"]] > 0
     own = now.job * NODES + now.node
     at = np.minimum(np.searchsorted(keys, own), keys.size - 1)

@@ -89,7 +89,7 @@ def node_tiles(page: NodePage, view: View) -> list[Component]:
         _tile(view, "nodes.tile.heat", value_words("temperature_celsius", max(heat, default=None)),
               course.get("hottest_celsius", ()), view.t("nodes.tile.hottest")),
         _tile(view, "nodes.tile.network", wording.si(sum(known) if known else None, "B/s"),
-              course.get("nic_transmit", ()), view.t("nodes.tile.both")),
+              (), view.t("nodes.tile.both")),
     ]  # fmt: skip
 
 
@@ -120,8 +120,7 @@ def _ratio(
 
 
 def _tile(view: View, key: str, words: str, course: tuple[float | None, ...], left: str = "") -> Component:
-    value, _, unit = (
-        words.rpartition(" ") if " " in words and "/" not in words.split(" ")[1] else (words, "", "")
-    )
-    text = TileText(title=view.t(key), value=value or words, unit=unit, left=left)
+    """A tile of an amount; its unit stands smaller behind it."""
+    value, _, unit = words.partition(" ") if words.count(" ") == 1 else (words, "", "")
+    text = TileText(title=view.t(key), value=value, unit=unit, left=left)
     return tiles.tile(text, tiles.no_gauge(), view, course)

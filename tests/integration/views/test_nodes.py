@@ -175,3 +175,17 @@ def test_a_reader_of_a_team_does_not_see_the_jobs_of_others(site: Site) -> None:
     assert node.jobs == gpu.jobs == ()
     assert node.gpus[0].job is not None
     assert node.gpus[0].job.job_id == ""
+
+
+def test_a_run_whose_next_report_is_due_counts_as_what_it_did_before(site: Site) -> None:
+    site.now = START
+    site.train(1_500, step_seconds=60.0)
+    # thirty seconds into a window, before the step's end is reported
+    site.push("n1", site.now, 30, job=job_ref(), samples=BUSY)
+    site.running.periodic.accounting.tick(site.now)
+
+    page = site.query.nodes(Range())
+
+    place = [row.node for row in page.nodes].index("n1")
+    own = [page.gpus.bucket[at] for at, node in enumerate(page.gpus.node) if node == place]
+    assert {BUCKETS[code] for code in own} == {"STEP"}
