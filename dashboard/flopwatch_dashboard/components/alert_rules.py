@@ -30,7 +30,7 @@ def rules(alerts: Alerts, view: View) -> Component:
         (view.t("col.severity"), False),
         (view.t("col.sends"), False),
         (view.t("col.firing_now"), True),
-        (view.t("col.fired_in", range=view.range_name), True),
+        (view.t("col.fired_in", range=view.range_label), True),
     ]
     return table(columns, [_row(rule, view) for rule in alerts.rules])
 
