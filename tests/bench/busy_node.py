@@ -104,7 +104,9 @@ class BusyNode:
     ) -> "subprocess.Popen[bytes]":
         """A program over the fake library, its output in ``NAME.log``."""
         with (self.folder / f"{name}.log").open("ab") as sink:
-            return self._start(command, {**self.fake.environment, **(environment or {})}, sink)
+            # A real driver does not look at a file while a program waits for events.
+            own = {**self.fake.environment, "FAKE_NVML_WAIT": "5", **(environment or {})}
+            return self._start(command, own, sink)
 
     def metrics_port(self) -> int:
         """Where the agent serves its page; 0 before it does."""

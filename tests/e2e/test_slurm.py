@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.e2e.processes import Processes, get_json, until
@@ -71,3 +72,37 @@ def test_a_script_a_step_and_an_array_task_of_a_real_slurm_are_known_with_their_
         # Steps of two seconds on four GPUs: 0.4262
         by_hand = LLAMA_8B_TOKEN * STEP_TOKENS / (4 * PEAK * 2.0)
         assert row["mfu"]["value_ratio"] == pytest.approx(by_hand, rel=0.02)
+
+
+def test_a_requeued_job_is_the_same_job_with_a_new_launch(
+    processes: Processes, fake_nvml: FakeNvml, tmp_path: Path, slurm: Slurm
+) -> None:
+    site = Site(processes, fake_nvml, tmp_path)
+    site.up(FLOPWATCH_AGENT_INTERVAL_SECONDS="1")
+    script = training(tmp_path, "again").replace("--step-seconds 2.0", "--step-seconds 0.5")
+    job = slurm.submit(script, "--job-name=again", "--requeue", "--open-mode=append")
+    hold(site, tmp_path, "again", range(4))
+    before = row_of(site, job)
+    first = pid_of(tmp_path, "again")
+
+    (tmp_path / "again.pid").unlink()
+    slurm.ask("scontrol", "requeue", job)
+    # Slurm waits until the credential of the first launch has expired: see cred_expire in its configuration.
+    until((tmp_path / "again.pid").exists, 120, "the job is launched again")
+    second = pid_of(tmp_path, "again")
+    site.held.clear()
+    hold(site, tmp_path, "again", range(4))
+
+    def launched_again() -> dict[str, Any] | None:
+        name = quote(before["job_id"], safe="")
+        page: dict[str, Any] = get_json(f"{site.url}/api/v1/query/jobs/{name}?seconds=3600")
+        return page if len(page["sessions"]) >= 2 else None
+
+    page = until(launched_again, 90, "the second launch")
+    after = row_of(site, job)
+
+    assert second != first
+    assert (after["job_id"], after["scheduler_job_id"], after["name"]) == (before["job_id"], job, "again")
+    rows = get_json(site.url + "/api/v1/query/jobs?seconds=3600")["rows"]
+    assert [row["scheduler_job_id"] for row in rows] == [job], "one job, not two"
+    assert [session["first_step"] for session in page["sessions"]] == [1, 1], "each launch began anew"
