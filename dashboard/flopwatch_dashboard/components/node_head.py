@@ -6,10 +6,9 @@ from dash.development.base_component import Component
 from flopwatch.answers.nodes import GpuPage, NodePage
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import node_grid, parts, tiles
-from flopwatch_dashboard.components.node_map import value_words
 from flopwatch_dashboard.components.node_tables import gpu_health, health_mark, job_link, state_mark
+from flopwatch_dashboard.components.node_words import value_words
 from flopwatch_dashboard.components.tiles import TileText
-from flopwatch_dashboard.figures import lines
 from flopwatch_dashboard.view import View
 
 FACTS = ("driver", "nvml", "interval_seconds", "clock_offset_seconds", "machine_id")
@@ -76,7 +75,7 @@ def node_tiles(page: NodePage, view: View) -> list[Component]:
         return sum(found) / len(found) if found else None
 
     power, heat = values("power_watts"), values("temperature_celsius")
-    network = [lines.at_end(series, name) for name in ("nic_transmit", "nic_receive")]
+    network = [newest(series.columns.get(name, ())) for name in ("nic_transmit", "nic_receive")]
     known = [rate for rate in network if rate is not None]
     course = series.columns
     return [
@@ -124,3 +123,9 @@ def _tile(view: View, key: str, words: str, course: tuple[float | None, ...], le
     value, _, unit = words.partition(" ") if words.count(" ") == 1 else (words, "", "")
     text = TileText(title=view.t(key), value=value, unit=unit, left=left)
     return tiles.tile(text, tiles.no_gauge(), view, course)
+
+
+def newest(values: tuple[float | None, ...], over: int = 12) -> float | None:
+    """The mean of the newest known values; None where there is none."""
+    known = [value for value in values[-over:] if value is not None]
+    return sum(known) / len(known) if known else None

@@ -19,7 +19,7 @@ from flopwatch.answers.nodes import (
 from flopwatch.query import Ledger
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import parts
-from flopwatch_dashboard.components.node_map import value_words
+from flopwatch_dashboard.components.node_words import value_words
 from flopwatch_dashboard.components.tables import table
 from flopwatch_dashboard.view import View
 

@@ -10,7 +10,7 @@ from flopwatch.query import Query
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import node_head, node_tables, parts, tables
 from flopwatch_dashboard.components.boxes import facts
-from flopwatch_dashboard.components.node_map import value_words
+from flopwatch_dashboard.components.node_words import value_words
 from flopwatch_dashboard.figures import lines
 from flopwatch_dashboard.figures.lines import Line
 from flopwatch_dashboard.page import Page

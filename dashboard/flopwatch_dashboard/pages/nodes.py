@@ -9,10 +9,11 @@ from dash.development.base_component import Component
 from flopwatch.answers.nodes import Nodes
 from flopwatch.query import Query
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import node_choice, node_grid, node_map, parts
+from flopwatch_dashboard.components import node_choice, node_grid, parts
 from flopwatch_dashboard.components.boxes import Box, box
 from flopwatch_dashboard.components.node_choice import Choice
 from flopwatch_dashboard.page import Page
+from flopwatch_dashboard.pages import node_map
 from flopwatch_dashboard.view import View
 
 MAP = "nodes-map-g"

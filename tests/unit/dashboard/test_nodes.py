@@ -11,10 +11,10 @@ from tests.fixtures import dashboard_cluster, dashboard_nodes
 
 from flopwatch.answers.nodes import GpuColumns, JobRef, Nodes
 from flopwatch_dashboard import app
-from flopwatch_dashboard.components import frame, node_choice, node_grid, node_map
+from flopwatch_dashboard.components import frame, node_choice, node_grid
 from flopwatch_dashboard.figures import heatmap
 from flopwatch_dashboard.figures.heatmap import NOTHING, SILENT, UNKNOWN, Scale
-from flopwatch_dashboard.pages import gpu, node, nodes
+from flopwatch_dashboard.pages import gpu, node, node_map, nodes
 from flopwatch_dashboard.view import View
 
 ENGLISH = View(lang="en")

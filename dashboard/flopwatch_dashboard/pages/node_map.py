@@ -14,11 +14,11 @@ from flopwatch.answers.nodes import HEALTHS, Nodes
 from flopwatch.query import LEDGER_CLASSES, LedgerClass
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components.node_choice import Choice, group_of
+from flopwatch_dashboard.components.node_words import RATIOS, value_words
 from flopwatch_dashboard.figures import frame, heatmap
 from flopwatch_dashboard.figures.heatmap import Scale
 from flopwatch_dashboard.view import View
 
-RATIOS = ("kernel_active_ratio", "tensor_active_ratio", "sm_active_ratio", "memory_used_ratio", "mfu_ratio")
 HEALTH_COLORS = {"ok": "good", "warning": "below", "critical": "critical"}
 
 
@@ -116,16 +116,6 @@ def _coded(
 
 def _class_code(name: LedgerClass) -> int:
     return heatmap.SILENT if name == "unknown" else LEDGER_CLASSES.index(name)
-
-
-def value_words(metric: str, value: float | None) -> str:
-    """A value as people read it."""
-    if metric in RATIOS:
-        return wording.percent(value, 1 if metric == "mfu_ratio" else 0)
-    if metric == "temperature_celsius":
-        return wording.UNKNOWN if value is None else f"{value:.0f} °C"
-    units = {"power_watts": "W", "sm_clock_hertz": "Hz", "nic_bytes_per_second": "B/s"}
-    return wording.si(value, units[metric], 0 if metric == "power_watts" else 2)
 
 
 def key(metric: str, scale: Scale | None, counted: Mapping[int, int], view: View) -> list[Component]:
