@@ -67,18 +67,18 @@ class Seen:
     def open(self, path: str, ready: str) -> Page:
         """The page at that address, once ``ready`` is there and every graph has drawn its traces."""
         self.page.goto(self.base + path)
-        self.page.wait_for_selector(ready, timeout=20_000)
+        self.page.wait_for_selector(ready, timeout=60_000)
         self.drawn()
         return self.page
 
     def switch(self, button: str, theme: str, lang: str) -> None:
         """Press the theme's or the language's button and wait until the whole page has followed."""
         self.page.click(button)
-        self.page.wait_for_function(FOLLOWED, arg=[theme, lang], timeout=20_000)
+        self.page.wait_for_function(FOLLOWED, arg=[theme, lang], timeout=60_000)
 
     def drawn(self) -> None:
         """Wait until every graph shows a figure of ours and not the empty one it began with."""
-        self.page.wait_for_function(DRAWN, timeout=20_000)
+        self.page.wait_for_function(DRAWN, timeout=60_000)
 
 
 @contextlib.contextmanager

@@ -121,11 +121,11 @@ def test_times_follow_the_zone_that_the_reader_chose_and_days_stay_the_site_s(re
     assert "15:11:56 UTC" in page.inner_text("#live")
 
     page.goto(f"{reader.base}/ui/?theme=light&lang=en&zone=Asia/Kolkata")
-    page.wait_for_selector("#live:has-text('20:41:56 IST')", timeout=20_000)
+    page.wait_for_selector("#live:has-text('20:41:56 IST')", timeout=60_000)
 
     assert "last 30 days, UTC" in page.inner_text("#fleet-daily-head")
     page.goto(f"{reader.base}/ui/")
-    page.wait_for_selector("#live:has-text('IST')", timeout=20_000)
+    page.wait_for_selector("#live:has-text('IST')", timeout=60_000)
 
 
 def test_the_dialog_is_used_by_keyboard_and_says_what_is_wrong(reader: Seen) -> None:
@@ -168,4 +168,4 @@ def test_escape_leaves_the_wall_screen(reader: Seen) -> None:
 
     page.keyboard.press("Escape")
     page.wait_for_url(lambda url: "kiosk" not in url)
-    page.wait_for_selector("#scope-b", state="visible", timeout=20_000)
+    page.wait_for_selector("#scope-b", state="visible", timeout=60_000)

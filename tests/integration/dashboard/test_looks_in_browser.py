@@ -61,7 +61,7 @@ def faults(page: Page) -> dict[str, Any]:
 
 def resize(page: Page, size: Any) -> None:
     page.set_viewport_size(size)
-    page.wait_for_function(DRAWN_FOR, arg=size["width"] > 1400, timeout=30_000)
+    page.wait_for_function(DRAWN_FOR, arg=size["width"] > 1400, timeout=60_000)
 
 
 def doubts(page: Page) -> list[str]:
