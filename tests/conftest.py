@@ -24,6 +24,8 @@ WITH_AGENTS = {("e2e",), ("integration", "agent"), ("integration", "prometheus")
 """Folders whose tests start agents, or jobs that agents would find."""
 
 
+# First: xdist reads the groups in a hook of the same name.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     workers = config.pluginmanager.hasplugin("xdist")
