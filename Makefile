@@ -10,7 +10,7 @@ demo: $(VENV)/.server
 	$(BIN)/flopwatch demo $(ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --benchmark-disable $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist load --benchmark-disable $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
