@@ -184,7 +184,7 @@ class AlertEngine:
 
     def silences(self) -> tuple[SilenceInfo, ...]:
         """Silences that have not ended, and nodes in maintenance."""
-        return rows.silences(self.desk.words(), self._hushed, self._now)
+        return rows.silences(self.desk.words(), self._hushed, max(self._now, self.desk.now()))
 
     def rules(self, start: float) -> tuple[RuleInfo, ...]:
         """Every rule as it is set here, and how often it fired since ``start``."""

@@ -57,11 +57,9 @@ def _level(terms: RuleTerms, view: View) -> str:
     """``below 90%`` where the rule has a level that can be set."""
     if terms.level is None or terms.level_unit is None:
         return ""
-    shown = {
-        "ratio": wording.line_percent(terms.level),
-        "factor": f"{terms.level:g} x",
-        "count": f"{terms.level:g}",
-    }[terms.level_unit]
+    if terms.level_unit == "count":
+        return f"≥ {terms.level:g}"
+    shown = wording.line_percent(terms.level) if terms.level_unit == "ratio" else f"{terms.level:g} x"
     return view.t("alerts.below", level=shown) if terms.below else view.t("alerts.above", level=shown)
 
 

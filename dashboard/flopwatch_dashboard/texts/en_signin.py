@@ -13,8 +13,8 @@ SIGNIN_TEXTS: dict[str, str] = {
     "desk.lost": "Not done: the server does not answer.",
     "costs.save": "Save for everyone",
     "costs.save_text": (
-        "{changes} changed inputs become the site's costs. The Fleet page, reports and alerts use them from then on, "
-        "in place of the settings file's."
+        "Inputs that change: {changes}. They become the site's costs: the Fleet page, reports and alerts use them "
+        "from then on, in place of the settings file's."
     ),
     "costs.save_why": "Reason, for the record",
     "costs.saved_by": "Costs saved by {by}, {when}: {comment}",

@@ -9,6 +9,7 @@ from flopwatch.query import JobRow, MfuFigure, Target
 from flopwatch_collector.alerting.delivery.notifier import Notifier
 from flopwatch_collector.alerting.delivery.outbox import OUTBOX_KIND, Entry
 from flopwatch_collector.alerting.delivery.webhook import Webhook
+from flopwatch_collector.alerting.desk import AlertDesk
 from flopwatch_collector.alerting.engine import AlertEngine
 from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts, NodeFacts
@@ -86,7 +87,9 @@ class Site:
         notifier = Notifier(
             [channel], self.control, external_url="http://127.0.0.1:8095", clock=lambda: self.now
         )
-        self.engine = AlertEngine(self.control, notifier, self.settings)
+        self.engine = AlertEngine(
+            self.control, notifier, self.settings, AlertDesk(self.control, lambda: self.now)
+        )
         self.engine.start()
 
     def close(self) -> None:

@@ -50,7 +50,9 @@ def alert(rule: str, severity: Any, summary: str, team: str | None = None, **lab
 ALERTS = (
     alert("NodeDown", "critical", "gpu-n07: all 8 GPUs are faulty", cluster="train-a", node="gpu-n07"),
     alert("GpuErrors", "warning", "gpu-n11: new memory errors", cluster="train-a", node="gpu-n11"),
-    alert("CkptSlow", "info", "llama-70b: checkpoints take long", "nlp", cluster="train-a", job_id="llama-70b"),
+    alert(
+        "CkptSlow", "info", "llama-70b: checkpoints take long", "nlp", cluster="train-a", job_id="llama-70b"
+    ),
     alert("StepSpikes", "info", "vit-g: 9 % of its steps", "vision", cluster="train-a", job_id="vit-g"),
 )
 
