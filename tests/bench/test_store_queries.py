@@ -115,15 +115,15 @@ def asked(question: Callable[[], object]) -> tuple[float, float, float]:
 class Beside:
     """The fleet, which goes on writing half of its GPUs every five seconds."""
 
-    def __init__(self, store: EmbeddedStore) -> None:
-        self._store, self._over = store, threading.Event()
+    def __init__(self, store: EmbeddedStore, since: float = END) -> None:
+        self._store, self._since, self._over = store, since, threading.Event()
         self._thread = threading.Thread(target=self._write)
         self._thread.start()
 
     def _write(self) -> None:
         fleet, sequence = Fleet(), 0
         while not self._over.wait(FLUSH_SECONDS):
-            rows = fleet.rows(END + sequence * FLUSH_SECONDS)
+            rows = fleet.rows(self._since + sequence * FLUSH_SECONDS)
             self._store.submit(BatchId(node="on", spool="s", sequence=sequence), rows).result(60)
             sequence += 1
 
