@@ -158,8 +158,9 @@ class AlertDesk:
 
     def audit(self) -> tuple[AuditEntry, ...]:
         """Who did what, newest first."""
-        entries = self._control.load(AUDIT_KIND, AuditEntry).values()
-        return tuple(sorted(entries, key=lambda entry: entry.seconds, reverse=True))
+        kept = self._control.load(AUDIT_KIND, AuditEntry).items()
+        newest = sorted(kept, key=lambda item: (item[1].seconds, item[0]), reverse=True)
+        return tuple(entry for _, entry in newest)
 
     def retain(self, now: float) -> None:
         """Forget what was said and ended long ago."""
@@ -196,7 +197,9 @@ class AlertDesk:
         """The change and the line about it, in one transaction."""
         by, action, subject = done
         entry = AuditEntry(seconds=self._clock(), by=by, action=action, subject=subject)
-        self._control.save_all({kind: documents, AUDIT_KIND: {secrets.token_hex(8): entry}})
+        # What is done in one instant keeps its order by the key.
+        key = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        self._control.save_all({kind: documents, AUDIT_KIND: {key: entry}})
         with self._lock:
             self._read_at = float("-inf")
         self.changed()

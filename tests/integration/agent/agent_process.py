@@ -165,7 +165,7 @@ class Agent:
         if not self.port:
             return {}
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as response:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
                 text = response.read().decode()
         except (OSError, urllib.error.URLError):
             return {}

@@ -47,7 +47,7 @@ def test_each_xid_counts_also_while_the_gpu_hangs_and_one_fault_told_twice_count
 
     eventually(lambda: agent.has(xids(0, 31), 2.0))
     eventually(lambda: agent.has(xids(2, 119), 1.0))
-    assert agent.has(xids(1, 79), 1.0)
+    eventually(lambda: agent.has(xids(1, 79), 1.0))
     assert xids(0, 62) not in agent.metrics(), "what stood in the log before the agent began is not counted"
     assert xids(0, 79) not in agent.metrics()
     told = eventually(
@@ -75,10 +75,10 @@ def test_release_closes_the_device_files_within_two_seconds_and_resume_opens_the
 
     released = command(agent, "release")
     assert (released.returncode, json.loads(released.stdout)["done"]) == (0, True)
-    eventually(lambda: agent.has("flopwatch_nvml_up", 0.0), 5)
+    eventually(lambda: agent.has("flopwatch_nvml_up", 0.0))
 
     assert command(agent, "resume").returncode == 0
-    eventually(lambda: agent.has("flopwatch_gpus_seen", 2.0), 5)
+    eventually(lambda: agent.has("flopwatch_gpus_seen", 2.0))
 
     assert agent.stop() == 0
     calls = fake_nvml.calls()

@@ -125,8 +125,8 @@ def test_two_gpus_that_change_places_on_the_bus_keep_their_names(
     )[-1]
 
     assert moved == {UUID.format(0): before[UUID.format(1)], UUID.format(1): before[UUID.format(0)]}
-    assert agent.has(of("hw_power_watts", 0), 111.0)
-    assert agent.has(of("hw_power_watts", 1), 222.0)
+    eventually(lambda: agent.has(of("hw_power_watts", 0), 111.0))
+    eventually(lambda: agent.has(of("hw_power_watts", 1), 222.0))
 
 
 def test_when_every_call_fails_the_agent_works_no_harder_and_says_little(
