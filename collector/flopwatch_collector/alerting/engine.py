@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from flopwatch.answers.alert import RuleInfo, SilenceInfo
+from flopwatch.cause_words import said
 from flopwatch.query import AlertRow
 from flopwatch_collector.alerting import groups, notices, rows, terms
 from flopwatch_collector.alerting.delivery.notifier import Notifier
@@ -28,7 +29,6 @@ from flopwatch_collector.alerting.state import (
     fingerprint,
     without_evidence,
 )
-from flopwatch_collector.cause_words import said
 from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts
 from flopwatch_collector.store.port import Control

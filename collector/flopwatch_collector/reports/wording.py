@@ -5,8 +5,8 @@ from datetime import datetime, tzinfo
 from html import escape
 from typing import Literal
 
+from flopwatch import cause_words
 from flopwatch.answers.job import Cause
-from flopwatch_collector.cause_words import said
 from flopwatch_collector.reports import texts_en, texts_zh
 
 Language = Literal["en", "zh"]
@@ -77,12 +77,12 @@ class Words:
         if cause is None:
             return self("none")
         if cause.source == "diagnosis":
-            return said(cause, self.language)
+            return cause_words.said(cause, self.language)
         values = {
             name: f"{value:,.1f}" if isinstance(value, float) else str(value)
             for name, value in cause.values.items()
         }
-        table = TABLES[self.language]
+        table = cause_words.TABLES[self.language]
         return table.get(f"cause.{cause.code}", table["cause.generic"]).format_map(_Missing(values))
 
 

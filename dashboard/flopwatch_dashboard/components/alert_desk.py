@@ -10,6 +10,7 @@ from flopwatch.query import AlertRow, Alerts
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import parts, phrases
 from flopwatch_dashboard.components.alert_choice import Choice, address
+from flopwatch_dashboard.components.sent_form import cancel, reason, sending, sent_form
 from flopwatch_dashboard.view import View
 
 LENGTHS = (2, 1, 4, 8, 24, 72, 168)
@@ -33,7 +34,7 @@ def desk(alerts: Alerts, choice: Choice, view: View) -> list[Component]:
     row = _found(alerts, choice)
     if row is None:
         words = html.Span(view.t("alerts.gone"))
-        return [html.Div([words, _cancel(view)], className="al-form al-gone", role="status")]
+        return [html.Div([words, cancel(address(view), view)], className="al-form al-gone", role="status")]
     return [_give(row, view) if choice.deed == "give" else _word(row, choice.deed, view)]
 
 
@@ -68,7 +69,7 @@ def _silence(row: AlertRow | None, view: View) -> Component:
             className="al-under",
         ),
         html.Label([html.Span(view.t("alerts.lasts"), className="f-n"), lasting]),
-        _why("alerts.why_silence", view),
+        reason(view.t("alerts.why_silence")),
     ]
     about = {
         "data-fits": view.t("alerts.fits", n="{n}"),
@@ -89,60 +90,22 @@ def matchers_of(row: AlertRow | None) -> str:
 def _word(row: AlertRow, deed: str, view: View) -> Component:
     """The form of an acknowledgement or a comment."""
     path = f"{ROOT}/{row.fingerprint}/{'ack' if deed == 'take' else 'comments'}"
-    return _form(deed, "POST", path, (phrases.alert(row, view), [_why(f"alerts.why_{deed}", view)], {}), view)
+    return _form(
+        deed, "POST", path, (phrases.alert(row, view), [reason(view.t(f"alerts.why_{deed}"))], {}), view
+    )
 
 
 def _give(row: AlertRow, view: View) -> Component:
     return _form("give", "DELETE", f"{ROOT}/{row.fingerprint}/ack", (phrases.alert(row, view), [], {}), view)
 
 
-def _why(key: str, view: View) -> Component:
-    field = dcc.Input(
-        type="text",
-        name="comment",
-        required=True,
-        maxLength=500,
-        autoComplete="off",
-        className="f-i",
-        autoFocus=True,
-    )
-    return html.Label([html.Span(view.t(key), className="f-n"), field])
-
-
 def _form(
     deed: str, method: str, path: str, shown: tuple[str, list[Component], Mapping[str, str]], view: View
 ) -> Component:
     title, fields, about = shown
-    buttons = html.Div(
-        [html.Button(view.t(f"alerts.do_{deed}"), type="submit", className="btn go"), _cancel(view)],
-        className="al-buttons",
-    )
-    return html.Form(
-        [
-            html.H3(title, className="al-title", title=title),
-            *fields,
-            html.Div("", className="f-problem", role="alert"),
-            buttons,
-        ],
-        className="al-form",
-        **sending(method, path, address(view, {"do.done": deed}), view),
-        **about,
-    )
-
-
-def sending(method: str, path: str, then: str, view: View) -> dict[str, str]:
-    """What makes a form send to the API, and where it leads when that is done."""
-    return {
-        "data-api": method,
-        "data-path": path,
-        "data-then": then,
-        "data-failed": view.t("desk.failed", message="{message}"),
-        "data-lost": view.t("desk.lost"),
-    }
-
-
-def _cancel(view: View) -> Component:
-    return html.A(view.t("alerts.do_cancel"), href=address(view), className="btn")
+    ways = (view.t(f"alerts.do_{deed}"), address(view))
+    sent = sending(method, path, address(view, {"do.done": deed}), view)
+    return sent_form(title, fields, ways, view, **sent, **about)
 
 
 def silences(alerts: Alerts, view: View) -> Component:

@@ -2,15 +2,15 @@
 
 import json
 
-from dash import dcc, html
+from dash import html
 from dash.development.base_component import Component
 
 from flopwatch.answers.economy import CostInput, SavedCosts
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import parts
-from flopwatch_dashboard.components.alert_desk import sending
 from flopwatch_dashboard.components.cost_form import plain
 from flopwatch_dashboard.components.cost_inputs import GROUP, Answered, Typed
+from flopwatch_dashboard.components.sent_form import reason, sending, sent_form
 from flopwatch_dashboard.view import View
 
 PATH = "/api/v1/costs"
@@ -48,39 +48,19 @@ def _form(answered: Answered, given: Typed, view: View) -> Component:
     """What is changed from what to what, why, and the button: nothing is saved before it is pressed."""
     before = {entry.name: entry for entry in answered.saved.inputs}
     rows = [_change(name, value, before) for name, value in sorted(given.values.items())]
-    why = dcc.Input(
-        type="text",
-        name="comment",
-        required=True,
-        maxLength=500,
-        autoComplete="off",
-        className="f-i",
-        autoFocus=True,
-    )
     version = answered.saved.saved.version if answered.saved.saved else None
     body: dict[str, object] = {"changes": dict(given.values)}
     if version is not None:
         body["version"] = version
     then = view.link("breakeven", **{DONE: "saved"})
-    return html.Form(
-        [
-            html.H3(view.t("costs.save"), className="al-title"),
-            html.P(view.t("costs.save_text", changes=len(given.values)), className="f-hint"),
-            html.Ul(rows, className="cost-changes"),
-            html.Label([html.Span(view.t("costs.save_why"), className="f-n"), why]),
-            html.Div("", className="f-problem", role="alert"),
-            html.Div(
-                [
-                    html.Button(view.t("costs.save"), type="submit", className="btn go"),
-                    html.A(view.t("alerts.do_cancel"), href=_address(view, **{OPEN: ""}), className="btn"),
-                ],
-                className="al-buttons",
-            ),
-        ],
-        className="al-form",
-        **sending("PUT", PATH, then, view),
-        **{"data-body": json.dumps(body)},
-    )
+    fields = [
+        html.P(view.t("costs.save_text", changes=len(given.values)), className="f-hint"),
+        html.Ul(rows, className="cost-changes"),
+        reason(view.t("costs.save_why")),
+    ]
+    ways = (view.t("costs.save"), _address(view, **{OPEN: ""}))
+    sent = {**sending("PUT", PATH, then, view), "data-body": json.dumps(body)}
+    return sent_form(view.t("costs.save"), fields, ways, view, **sent)
 
 
 def _change(name: str, value: float, before: dict[str, CostInput]) -> Component:

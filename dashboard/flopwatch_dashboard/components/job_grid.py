@@ -5,53 +5,28 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-import dash_ag_grid as dag
 from dash.development.base_component import Component
 
 from flopwatch.query import JobRow, Status
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import phrases
+from flopwatch_dashboard.components import grid_table, phrases
 from flopwatch_dashboard.view import View
 
 GRID_ID = "jobs-grid"
 TREND_POINTS = 24
-THEME = (
-    "themeQuartz"
-    ".withParams({backgroundColor: '#ffffff', foregroundColor: '#17202b', headerBackgroundColor: '#ffffff', "
-    "headerTextColor: '#566273', borderColor: '#e1e6ec', rowHoverColor: '#f6f8fa', accentColor: '#0b6fb8', "
-    "fontFamily: 'inherit', fontSize: '13px', headerFontSize: '12px', spacing: 5, wrapperBorder: false, "
-    "columnBorder: false, browserColorScheme: 'light'}, 'light')"
-    ".withParams({backgroundColor: '#151b23', foregroundColor: '#e7ecf3', headerBackgroundColor: '#151b23', "
-    "headerTextColor: '#9aa7b8', borderColor: '#252e3a', rowHoverColor: '#1b232d', accentColor: '#4aa8e8', "
-    "fontFamily: 'inherit', fontSize: '13px', headerFontSize: '12px', spacing: 5, wrapperBorder: false, "
-    "columnBorder: false, browserColorScheme: 'dark'}, 'dark')"
-)
-"""The tokens of ``theme`` in AG Grid's own words; the mode follows ``data-ag-theme-mode`` of the body."""
 SHORT = {"mfu-short": "params.data.short"}
 """Below the target: said by a triangle and a colour."""
 TEXT, NUMBER = "agTextColumnFilter", "agNumberColumnFilter"
 
 
 def grid() -> Component:
-    """The empty table. Rows keep their place on update because each has a string id."""
-    return dag.AgGrid(
-        id=GRID_ID,
-        columnDefs=[],
-        rowData=[],
-        getRowId="params.data.id",
-        style={"height": "100%", "width": "100%"},
-        defaultColDef={"sortable": True, "resizable": True, "minWidth": 60, "cellDataType": False},
-        dashGridOptions={
-            "theme": {"function": THEME},
-            "animateRows": False,
-            "ensureDomOrder": True,
-            "suppressColumnVirtualisation": False,
-            "rowHeight": 34,
-            "headerHeight": 34,
-            "tooltipShowDelay": 300,
-            "getLocaleText": {"function": "localeText(params)"},
-            "alwaysMultiSort": False,
-        },
+    """The empty table."""
+    return grid_table.grid(
+        GRID_ID,
+        row_height=34,
+        suppressColumnVirtualisation=False,
+        tooltipShowDelay=300,
+        alwaysMultiSort=False,
     )
 
 

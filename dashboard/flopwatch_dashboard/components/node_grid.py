@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import dash_ag_grid as dag
 import numpy as np
 import numpy.typing as npt
 from dash.development.base_component import Component
 
 from flopwatch.answers.nodes import NodeRow, Nodes
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components.job_grid import THEME
+from flopwatch_dashboard.components import grid_table
 from flopwatch_dashboard.view import View
 
 GRID_ID = "nodes-grid"
@@ -30,22 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 def grid() -> Component:
     """The empty table."""
-    return dag.AgGrid(
-        id=GRID_ID,
-        columnDefs=[],
-        rowData=[],
-        getRowId="params.data.id",
-        style={"height": "100%", "width": "100%"},
-        defaultColDef={"sortable": True, "resizable": True, "minWidth": 60, "cellDataType": False},
-        dashGridOptions={
-            "theme": {"function": THEME},
-            "animateRows": False,
-            "ensureDomOrder": True,
-            "rowHeight": 32,
-            "headerHeight": 32,
-            "getLocaleText": {"function": "localeText(params)"},
-        },
-    )
+    return grid_table.grid(GRID_ID, row_height=32)
 
 
 def columns(nodes: Nodes, view: View) -> list[dict[str, Any]]:

@@ -8,17 +8,20 @@ from dash.development.base_component import Component
 from flopwatch.answers.nodes import GpuPage
 from flopwatch.query import Query
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import node_head, node_tables, parts, tables
+from flopwatch_dashboard.components import node_head, node_tables, tables
 from flopwatch_dashboard.components.boxes import facts
+from flopwatch_dashboard.components.item_cards import ItemCards
 from flopwatch_dashboard.components.node_words import value_words
 from flopwatch_dashboard.figures import lines
 from flopwatch_dashboard.figures.lines import Line
 from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
-GRAPHS = ("activity", "power", "heat", "memory", "clocks")
-LISTS = ("details", "alerts", "jobs", "events")
-CARDS = (*GRAPHS, *LISTS)
+CARDS = ItemCards(
+    page="gpu",
+    graphs=("activity", "power", "heat", "memory", "clocks"),
+    lists=("details", "alerts", "jobs", "events"),
+)
 ACTIVE = (
     ("kernel_active", "kernel"), ("sm_active", "second"), ("tensor_active", "tensor"), ("dram_active", "mfu"),
 )  # fmt: skip
@@ -27,20 +30,15 @@ COUNTERS = ("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_actio
 
 def skeleton() -> list[Component]:
     """The page without data."""
-    cards = {name: parts.card(f"gpu-{name}", parts.graph(f"gpu-{name}-g"), kind="plot") for name in GRAPHS}
-    for name in LISTS:
-        content = html.Div(id=f"gpu-{name}", className="scroll", tabIndex="0")
-        cards[name] = parts.card(f"gpu-{name}", content, kind="list")
-    body = [
-        html.Div(id="gpu-heading"),
-        html.Section(id="gpu-tiles", className="kpis tiles-6"),
+    cards = CARDS.empty()
+    rows = [
         cards["activity"],
         html.Div([cards["power"], cards["heat"]], className="row two"),
         html.Div([cards["memory"], cards["clocks"]], className="row two"),
         html.Div([cards["details"], cards["alerts"]], className="row two"),
         html.Div([cards["jobs"], cards["events"]], className="row two"),
     ]
-    return [html.Div(id="gpu-gone"), html.Div(body, id="gpu-body", className="stack-v")]
+    return CARDS.skeleton(rows)
 
 
 def render(query: Query, view: View, item: str) -> dict[str, Any]:
@@ -131,14 +129,8 @@ def _figures(page: GpuPage, view: View) -> dict[str, Any]:
 def _heads(page: GpuPage, view: View) -> dict[str, list[Component]]:
     level = view.t("nodes.level", level=page.series.level, step=view.duration(page.series.step_seconds))
     ranged = view.t("nodes.in_range", range=view.shown_range)
-    subs = {**dict.fromkeys(GRAPHS, level), "jobs": ranged, "events": ranged, "alerts": ranged}
-    return {
-        f"{name}-head": parts.head(
-            f"gpu-{name}", view.t(f"nodes.card.{name}"), subs.get(name, ""),
-            *((parts.save_csv(f"gpu-{name}-g", view),) if name in GRAPHS else ()),
-        )
-        for name in CARDS
-    }  # fmt: skip
+    subs = {**dict.fromkeys(CARDS.graphs, level), "jobs": ranged, "events": ranged, "alerts": ranged}
+    return CARDS.heads(subs, view)
 
 
 PAGE = Page(
@@ -148,14 +140,5 @@ PAGE = Page(
     item=True,
     skeleton=skeleton,
     render=render,
-    parts={
-        "gone": ("gpu-gone", "children"),
-        "body": ("gpu-body", "className"),
-        "heading": ("gpu-heading", "children"),
-        "tiles": ("gpu-tiles", "children"),
-        **{name: (f"gpu-{name}-g", "figure") for name in GRAPHS},
-        **{f"{name}-aria": (f"gpu-{name}-g-wrap", "aria-label") for name in GRAPHS},
-        **{name: (f"gpu-{name}", "children") for name in LISTS},
-        **{f"{name}-head": (f"gpu-{name}-head", "children") for name in CARDS},
-    },
+    parts=CARDS.parts(),
 )

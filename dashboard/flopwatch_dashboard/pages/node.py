@@ -9,26 +9,24 @@ from dash.development.base_component import Component
 from flopwatch.answers.nodes import NodePage
 from flopwatch.query import Query
 from flopwatch_dashboard import wording
-from flopwatch_dashboard.components import node_head, node_tables, parts, tables
+from flopwatch_dashboard.components import node_head, node_tables, tables
+from flopwatch_dashboard.components.item_cards import ItemCards
 from flopwatch_dashboard.figures import lines
 from flopwatch_dashboard.figures.lines import Line
 from flopwatch_dashboard.page import Page
 from flopwatch_dashboard.view import View
 
-GRAPHS = ("activity", "power", "heat", "network")
-LISTS = ("gpus", "ports", "condition", "alerts", "events", "jobs", "ledger")
-CARDS = (*GRAPHS, *LISTS)
+CARDS = ItemCards(
+    page="node",
+    graphs=("activity", "power", "heat", "network"),
+    lists=("gpus", "ports", "condition", "alerts", "events", "jobs", "ledger"),
+)
 
 
 def skeleton() -> list[Component]:
     """The page without data."""
-    cards = {name: parts.card(f"node-{name}", parts.graph(f"node-{name}-g"), kind="plot") for name in GRAPHS}
-    for name in LISTS:
-        content = html.Div(id=f"node-{name}", className="scroll", tabIndex="0")
-        cards[name] = parts.card(f"node-{name}", content, kind="list nd-gpus" if name == "gpus" else "list")
-    body = [
-        html.Div(id="node-heading"),
-        html.Section(id="node-tiles", className="kpis tiles-6"),
+    cards = CARDS.empty()
+    rows = [
         cards["gpus"],
         html.Div([cards["activity"], cards["power"]], className="row two"),
         html.Div([cards["heat"], cards["network"]], className="row two"),
@@ -36,7 +34,7 @@ def skeleton() -> list[Component]:
         html.Div([cards["alerts"], cards["events"]], className="row two"),
         html.Div([cards["jobs"], cards["ledger"]], className="row r1"),
     ]
-    return [html.Div(id="node-gone"), html.Div(body, id="node-body", className="stack-v")]
+    return CARDS.skeleton(rows)
 
 
 def render(query: Query, view: View, item: str) -> dict[str, Any]:
@@ -130,13 +128,7 @@ def _heads(page: NodePage, view: View) -> dict[str, list[Component]]:
         "ledger": view.t("nodes.in_range", range=view.shown_range),
         "events": view.t("nodes.in_range", range=view.shown_range),
     }  # fmt: skip
-    return {
-        f"{name}-head": parts.head(
-            f"node-{name}", view.t(f"nodes.card.{name}"), subs.get(name, ""),
-            *((parts.save_csv(f"node-{name}-g", view),) if name in GRAPHS else ()),
-        )
-        for name in CARDS
-    }  # fmt: skip
+    return CARDS.heads(subs, view)
 
 
 PAGE = Page(
@@ -145,14 +137,5 @@ PAGE = Page(
     item=True,
     skeleton=skeleton,
     render=render,
-    parts={
-        "gone": ("node-gone", "children"),
-        "body": ("node-body", "className"),
-        "heading": ("node-heading", "children"),
-        "tiles": ("node-tiles", "children"),
-        **{name: (f"node-{name}-g", "figure") for name in GRAPHS},
-        **{f"{name}-aria": (f"node-{name}-g-wrap", "aria-label") for name in GRAPHS},
-        **{name: (f"node-{name}", "children") for name in LISTS},
-        **{f"{name}-head": (f"node-{name}-head", "children") for name in CARDS},
-    },
+    parts=CARDS.parts(),
 )

@@ -1,6 +1,7 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """English texts. Placeholders are filled with values that are already formatted."""
 
+from flopwatch.cause_words import ENGLISH
 from flopwatch_dashboard.texts.en_alerts import ALERT_TEXTS
 from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.en_diagnosis import DIAGNOSIS_TEXTS
@@ -13,6 +14,7 @@ from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
     **ALERT_TEXTS,
+    **ENGLISH,
     **BREAKEVEN_TEXTS,
     **DIAGNOSIS_TEXTS,
     **JOB_TEXTS,
@@ -281,22 +283,6 @@ TEXTS: dict[str, str] = {
     "target.team": "set for the team",
     "target.class": "set for this class of model",
     "target.default": "default target",
-    # causes
-    "cause.hang": "No step for {hours} h",
-    "cause.held_idle": "Held idle for {hours} h",
-    "cause.held_empty": "Held, no process",
-    "cause.data_wait": "Waits for data",
-    "cause.checkpoint": "Blocking checkpoints",
-    "cause.startup": "Long start-up",
-    "cause.recovery": "Recovering from a failure",
-    "cause.lost": "Lost steps after restart",
-    "cause.straggler": "Straggler on {node}",
-    "cause.gap": "Gaps between steps",
-    "cause.throttle": "Throttled clocks",
-    "cause.mfu_below_target": "MFU below target",
-    "cause.no_steps": "No steps read",
-    "cause.unknown_gpu": "GPU model unknown",
-    "cause.generic": "No single cause",
     # alerts
     "alert.MfuLow": "{job}: MFU {mfu} below target {target}",
     "alert.MfuDrop": "{job}: MFU fell to {mfu} from {baseline}",

@@ -1,6 +1,7 @@
 # ruff: noqa: RUF001, E501 (typographic signs and whole sentences are what this table is for)
 """Chinese texts: the same keys and placeholders as the English table."""
 
+from flopwatch.cause_words import CHINESE
 from flopwatch_dashboard.texts.zh_alerts import ALERT_TEXTS
 from flopwatch_dashboard.texts.zh_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.zh_diagnosis import DIAGNOSIS_TEXTS
@@ -13,6 +14,7 @@ from flopwatch_dashboard.texts.zh_sources import SOURCE_TEXTS
 
 TEXTS: dict[str, str] = {
     **ALERT_TEXTS,
+    **CHINESE,
     **BREAKEVEN_TEXTS,
     **DIAGNOSIS_TEXTS,
     **JOB_TEXTS,
@@ -281,22 +283,6 @@ TEXTS: dict[str, str] = {
     "target.team": "为团队设置",
     "target.class": "为该类模型设置",
     "target.default": "默认目标",
-    # causes
-    "cause.hang": "训练无进展 {hours} 小时",
-    "cause.held_idle": "占用空闲 {hours} 小时",
-    "cause.held_empty": "占用无进程",
-    "cause.data_wait": "等待数据",
-    "cause.checkpoint": "检查点阻塞",
-    "cause.startup": "启动时间长",
-    "cause.recovery": "故障恢复中",
-    "cause.lost": "重启后丢失训练步",
-    "cause.straggler": "慢节点 {node}",
-    "cause.gap": "步间空隙",
-    "cause.throttle": "降频",
-    "cause.mfu_below_target": "MFU 低于目标",
-    "cause.no_steps": "没有读到训练步",
-    "cause.unknown_gpu": "GPU 型号未知",
-    "cause.generic": "没有单一原因",
     # alerts
     "alert.MfuLow": "{job}：MFU {mfu} 低于目标 {target}",
     "alert.MfuDrop": "{job}：MFU 由 {baseline} 降至 {mfu}",

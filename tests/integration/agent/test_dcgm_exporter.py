@@ -1,11 +1,9 @@
 """A node whose GPUs are read from its dcgm-exporter, since NVML cannot be used."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
+from tests.fixtures.exporter import Exporter
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import FakeCollector, eventually
 
@@ -36,30 +34,13 @@ other_metric{{UUID="GPU-c"}} 5
 
 
 @pytest.fixture
-def exporter() -> Iterator[Any]:
-    class Handler(BaseHTTPRequestHandler):
-        page = PAGE
-
-        def do_GET(self) -> None:
-            body = self.page.encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    Handler.url = f"http://127.0.0.1:{server.server_address[1]}/metrics"  # type: ignore[attr-defined]  # for the tests
-    yield Handler
-    server.shutdown()
-    server.server_close()
+def exporter() -> Iterator[Exporter]:
+    made = Exporter(lambda: PAGE)
+    yield made
+    made.stop()
 
 
-def test_both_spellings_are_read_in_base_units_and_blanks_are_absent(exporter: Any) -> None:
+def test_both_spellings_are_read_in_base_units_and_blanks_are_absent(exporter: Exporter) -> None:
     source = DcgmSource(exporter.url, XidCounter())
     source.read(90.0)
     samples = {sample.gpu: sample for sample in source.read(100.0).gpu_samples}
@@ -77,14 +58,14 @@ def test_both_spellings_are_read_in_base_units_and_blanks_are_absent(exporter: A
     assert set(devices) == {"GPU-a", "GPU-a/7", "GPU-b"}
 
 
-def test_the_last_xid_is_counted_when_another_takes_its_place(exporter: Any) -> None:
+def test_the_last_xid_is_counted_when_another_takes_its_place(exporter: Exporter) -> None:
     xids = XidCounter()
     source = DcgmSource(exporter.url, xids)
     source.read(1.0)
     source.read(2.0)
     assert xids.counts() == ()
 
-    exporter.page = PAGE.replace('MMU fault"} 31', 'MMU fault"} 79')
+    exporter.text = lambda: PAGE.replace('MMU fault"} 31', 'MMU fault"} 79')
     source.read(3.0)
     source.read(4.0)
 
@@ -92,7 +73,7 @@ def test_the_last_xid_is_counted_when_another_takes_its_place(exporter: Any) -> 
 
 
 def test_an_agent_without_nvml_tells_the_exporters_gpus(
-    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, exporter: Any
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, exporter: Exporter
 ) -> None:
     fake_nvml.write("init 9")
     agent = new_agent(collector_url=collector.url, dcgm_endpoint=exporter.url)

@@ -1,12 +1,10 @@
 """A node whose NICs and host are read from its node_exporter."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.fixtures.exporter import Exporter
 from tests.integration.agent.agent_process import FakeCollector, eventually
 
 from flopwatch.wire import NodeSample, PortSample
@@ -23,32 +21,14 @@ LATER = (
 
 
 @pytest.fixture
-def exporter() -> Iterator[Any]:
-    class Handler(BaseHTTPRequestHandler):
-        page = PAGE
-        status = 200
-
-        def do_GET(self) -> None:
-            body = self.page.encode()
-            self.send_response(self.status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    Handler.url = f"http://127.0.0.1:{server.server_address[1]}/metrics"  # type: ignore[attr-defined]  # for the tests
-    yield Handler
-    server.shutdown()
-    server.server_close()
+def exporter() -> Iterator[Exporter]:
+    made = Exporter(lambda: PAGE)
+    yield made
+    made.stop()
 
 
 def test_ports_are_read_in_bytes_with_state_rate_and_errors_and_virtual_ones_are_left_out(
-    exporter: Any,
+    exporter: Exporter,
 ) -> None:
     samples = {item.port: item for item in NodeExporterSource(exporter.url).read(100.0).port_samples}
 
@@ -72,11 +52,13 @@ def test_ports_are_read_in_bytes_with_state_rate_and_errors_and_virtual_ones_are
     }  # fmt: skip
 
 
-def test_shares_of_the_host_are_of_the_time_between_two_pages(exporter: Any) -> None:
+def test_shares_of_the_host_are_of_the_time_between_two_pages(exporter: Exporter) -> None:
     source = NodeExporterSource(exporter.url)
     first = source.read(100.0).node_samples
+    page = PAGE
     for before, after in LATER:
-        exporter.page = exporter.page.replace(before, after)
+        page = page.replace(before, after)
+    exporter.text = lambda: page
     second = source.read(110.0).node_samples
 
     known = NodeSample(
@@ -92,19 +74,19 @@ def test_shares_of_the_host_are_of_the_time_between_two_pages(exporter: Any) -> 
     assert (later.memory_pressure_ratio, later.cpu_pressure_ratio) == (None, None)
 
 
-def test_counters_that_began_anew_give_no_share(exporter: Any) -> None:
+def test_counters_that_began_anew_give_no_share(exporter: Exporter) -> None:
     source = NodeExporterSource(exporter.url)
     source.read(100.0)
-    exporter.page = PAGE.replace(
+    page = PAGE.replace(
         "node_pressure_io_waiting_seconds_total 50", "node_pressure_io_waiting_seconds_total 1"
-    )
-    exporter.page = exporter.page.replace('cpu="0",mode="idle"} 1000', 'cpu="0",mode="idle"} 2')
+    ).replace('cpu="0",mode="idle"} 1000', 'cpu="0",mode="idle"} 2')
+    exporter.text = lambda: page
     (sample,) = source.read(110.0).node_samples
 
     assert (sample.cpu_busy_ratio, sample.io_wait_ratio, sample.io_pressure_ratio) == (None, None, None)
 
 
-def test_a_page_that_cannot_be_had_is_an_error(exporter: Any) -> None:
+def test_a_page_that_cannot_be_had_is_an_error(exporter: Exporter) -> None:
     exporter.status = 500
 
     with pytest.raises(EndpointError, match="it answers 500"):
@@ -121,7 +103,7 @@ def test_only_whole_disks_are_counted(device: str, whole: bool) -> None:
 
 
 def test_an_agent_reads_the_exporter_instead_of_the_kernels_files(
-    new_agent, collector: FakeCollector, exporter: Any
+    new_agent, collector: FakeCollector, exporter: Exporter
 ) -> None:
     agent = new_agent(collector_url=collector.url, node_exporter_endpoint=exporter.url)
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.exporter import Exporter
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import Agent
 from tests.integration.prometheus import exporters, servers
-from tests.integration.prometheus.exporters import Exporter, line
+from tests.integration.prometheus.exporters import line
 from tests.integration.prometheus.servers import eventually
 
 from flopwatch.query import Range

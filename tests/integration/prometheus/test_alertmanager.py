@@ -9,9 +9,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.fixtures.exporter import Exporter
 from tests.integration.prometheus import exporters, servers
 from tests.integration.prometheus.alertmanagers import alertmanager_for
-from tests.integration.prometheus.exporters import Exporter, line
+from tests.integration.prometheus.exporters import line
 from tests.integration.prometheus.servers import eventually
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"

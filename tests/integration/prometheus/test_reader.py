@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.exporter import Exporter
 from tests.integration.prometheus import exporters, servers
-from tests.integration.prometheus.exporters import Exporter, line
+from tests.integration.prometheus.exporters import line
 from tests.integration.prometheus.servers import Server, eventually
 
 from flopwatch.query import LEDGER_CLASSES, Range

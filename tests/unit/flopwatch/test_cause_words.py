@@ -3,8 +3,8 @@ from typing import get_args
 import pytest
 
 from flopwatch.answers.diagnosis import DiagnosisCode
+from flopwatch.cause_words import TABLES, said
 from flopwatch.query import Cause
-from flopwatch_collector.cause_words import TABLES, said
 from flopwatch_collector.compute.cause import CODES
 from flopwatch_dashboard.texts import en, zh
 

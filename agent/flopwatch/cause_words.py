@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - Chinese punctuation
-"""Likely causes as sentences, in the words of the pages, for messages that leave the collector. Pure."""
+"""Likely causes as sentences, in English and Chinese: the same on pages, in reports and in messages. Pure."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
