@@ -100,6 +100,16 @@ class FakeCollector:
     def all(self, name: str) -> list[dict[str, Any]]:
         return [item for batch in self.batches for item in batch.get(name, ())]
 
+    def jobs_of(self, pid: int) -> list[dict[str, Any]]:
+        """The sightings of the job that a process is at the head of, whatever else runs on the machine."""
+        return [
+            job for job in self.all("jobs") if job["ref"].startswith("process:") and f":{pid}:" in job["ref"]
+        ]
+
+    def steps_of(self, pid: int) -> list[dict[str, Any]]:
+        """The steps of that job."""
+        return [step for step in self.all("steps") if f":{pid}:" in step["job"]]
+
 
 @dataclass
 class Agent:

@@ -48,7 +48,7 @@ def test_a_pipe_loses_no_byte_and_the_job_says_what_to_do(
     fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
 
     new_agent(collector_url=collector.url)
-    job = eventually(lambda: collector.all("jobs"))[-1]
+    job = eventually(lambda: collector.jobs_of(process.pid))[-1]
     eventually(lambda: len(into) >= len(EXPECTED))
     eventually(lambda: len(collector.batches) >= 4)
     pipe.kill()
@@ -57,7 +57,7 @@ def test_a_pipe_loses_no_byte_and_the_job_says_what_to_do(
 
     assert bytes(into) == EXPECTED
     assert "tee" in job["waiting_for"]
-    assert collector.all("steps") == []
+    assert collector.steps_of(process.pid) == []
 
 
 def test_a_fifo_loses_no_byte(
@@ -74,7 +74,7 @@ def test_a_fifo_loses_no_byte(
     fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
 
     new_agent(collector_url=collector.url)
-    eventually(lambda: collector.all("jobs"))
+    eventually(lambda: collector.jobs_of(process.pid))
     eventually(lambda: len(into) >= len(EXPECTED))
 
     assert bytes(into) == EXPECTED
@@ -91,7 +91,7 @@ def test_a_terminal_loses_no_byte_and_is_named(
     fake_nvml.write("gpus 1", f"proc 0 {process.pid} 100")
 
     new_agent(collector_url=collector.url)
-    job = eventually(lambda: collector.all("jobs"))[-1]
+    job = eventually(lambda: collector.jobs_of(process.pid))[-1]
     eventually(lambda: len(into) >= len(EXPECTED) + LINES)
 
     assert bytes(into).replace(b"\r\n", b"\n") == EXPECTED
@@ -114,7 +114,7 @@ def test_a_pipe_into_tee_is_followed_in_tees_file(
         tee.wait()
 
     assert [step["step"] for step in collector.all("steps")] == list(range(LINES))
-    assert collector.all("jobs")[-1]["log_path"] == str(log)
+    assert collector.jobs_of(process.pid)[-1]["log_path"] == str(log)
 
 
 def test_a_launcher_that_captures_output_is_followed_in_its_own_log(
@@ -137,7 +137,7 @@ for line in worker.stdout:
     new_agent(collector_url=collector.url)
     eventually(lambda: len(collector.all("steps")) == LINES)
 
-    assert collector.all("jobs")[-1]["log_path"].endswith("launcher.log")
+    assert collector.jobs_of(int(pid))[-1]["log_path"].endswith("launcher.log")
 
 
 @pytest.mark.parametrize("kind", ["fifo", "terminal", "folder", "null"])

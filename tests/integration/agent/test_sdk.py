@@ -322,11 +322,13 @@ def test_an_agent_takes_steps_from_the_socket_and_the_job_from_the_kernel(
     eventually(path.exists)
 
     process = processes(TRAIN, env={**os.environ, "FLOPWATCH_SOCKET": str(path)}, stdout=subprocess.DEVNULL)
-    eventually(lambda: len(collector.all("steps")) == 8)
-    phases = eventually(lambda: collector.all("phases"))
-    job = collector.all("jobs")[-1]
+    eventually(lambda: len(collector.steps_of(process.pid)) == 8)
+    phases = eventually(
+        lambda: [item for item in collector.all("phases") if f":{process.pid}:" in item["job"]]
+    )
+    job = collector.jobs_of(process.pid)[-1]
 
-    steps = collector.all("steps")
+    steps = collector.steps_of(process.pid)
     assert [step["step"] for step in steps] == list(range(1, 9))
     assert {(step["source"], step["tokens"], step["rank"]) for step in steps} == {("sdk", 512, 0)}
     assert all(step["job"] == job["ref"] for step in steps)
@@ -362,10 +364,11 @@ def test_steps_faster_than_an_agent_takes_messages_are_summed_and_none_is_lost(
     agent = new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, sdk_socket=path)
     eventually(path.exists)
 
-    processes(FAST, env={**os.environ, "FLOPWATCH_SOCKET": str(path)}, stdout=subprocess.DEVNULL)
-    eventually(lambda: any(step["step"] == 4000 for step in collector.all("steps")))
+    environment = {**os.environ, "FLOPWATCH_SOCKET": str(path)}
+    process = processes(FAST, env=environment, stdout=subprocess.DEVNULL)
+    eventually(lambda: any(step["step"] == 4000 for step in collector.steps_of(process.pid)))
 
-    steps = collector.all("steps")
+    steps = collector.steps_of(process.pid)
     assert sum(step.get("steps_covered", 1) for step in steps) == 4000
     assert sum(step["tokens"] for step in steps) == 40_000
     assert agent.metrics()["flopwatch_sdk_rate_limited_messages_total"] == 0.0
@@ -396,13 +399,15 @@ def test_claims_are_ignored_and_floods_are_bounded(
     agent = new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, sdk_socket=path)
     eventually(path.exists)
 
-    processes(HOSTILE, env={**os.environ, "FLOPWATCH_SOCKET": str(path)}, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "FLOPWATCH_SOCKET": str(path)}
+    process = processes(HOSTILE, env=environment, stdout=subprocess.DEVNULL)
     eventually(lambda: agent.has("flopwatch_sdk_rate_limited_messages_total") and
                agent.metrics()["flopwatch_sdk_rate_limited_messages_total"] > 0)  # fmt: skip
-    eventually(lambda: collector.all("steps"))
+    eventually(lambda: collector.steps_of(process.pid))
     # The page is drawn anew after the steps were sent.
     eventually(lambda: agent.has("flopwatch_sdk_ignored_claims_total", 2.0))
     eventually(lambda: agent.has("flopwatch_sdk_malformed_messages_total", 4.0))
     eventually(lambda: agent.has("flopwatch_sdk_oversized_messages_total", 1.0))
-    assert {step["job"] for step in collector.all("steps")} == {collector.all("jobs")[-1]["ref"]}
-    assert len(collector.all("steps")) < 3000
+    sent = [step for step in collector.all("steps") if f":{process.pid}:" in step["source_id"]]
+    assert {step["job"] for step in sent} == {collector.jobs_of(process.pid)[-1]["ref"]}
+    assert len(sent) < 3000

@@ -38,7 +38,7 @@ def test_a_log_is_found_followed_and_sent_without_any_configuration(
     on_gpu(fake_nvml, process.pid)
 
     new_agent(collector_url=collector.url)
-    job = eventually(lambda: collector.all("jobs"))[0]
+    job = eventually(lambda: collector.jobs_of(process.pid))[0]
     steps = eventually(lambda: found if len(found := collector.all("steps")) == 12 else None)
 
     assert job["uid"] == os.getuid()
@@ -51,7 +51,7 @@ def test_a_log_is_found_followed_and_sent_without_any_configuration(
     ends = [step["end_time_seconds"] for step in steps]
     assert ends == sorted(ends)
     assert abs(ends[-1] - ends[-5] - 1.0) < 0.75
-    last = collector.all("jobs")[-1]
+    last = collector.jobs_of(process.pid)[-1]
     assert "waiting_for" not in last
     assert any(facts.get("parameter_count") == 123_590_000 for facts in last["run"])
     held = {sample.get("job") for sample in collector.all("gpu_samples") if sample["gpu"] == UUID.format(0)}
@@ -67,7 +67,7 @@ def test_a_job_whose_log_has_no_row_yet_is_waiting_for_steps(
 
     new_agent(collector_url=collector.url)
 
-    assert eventually(lambda: collector.all("jobs"))[-1]["waiting_for"] == "steps"
+    assert eventually(lambda: collector.jobs_of(process.pid))[-1]["waiting_for"] == "steps"
 
 
 def test_rows_of_an_earlier_run_in_an_appended_file_are_history(
@@ -274,7 +274,7 @@ def test_what_the_owner_declares_is_honoured_and_nothing_else_leaves_the_node(
 
     agent = new_agent(collector_url=collector.url)
     eventually(lambda: len(numbers(collector)) >= 6)
-    job = collector.all("jobs")[-1]
+    job = collector.jobs_of(process.pid)[-1]
 
     assert job["name"] == "llama-trial"
     assert job["mfu_target_ratio"] == 0.45
@@ -320,12 +320,12 @@ def test_without_nvml_a_distributed_worker_is_found_by_its_environment(
         "MASTER_PORT": "29400",
     }
     with (tmp_path / "train.log").open("wb") as sink:
-        processes(TRAIN, "0", "8", "0.2", stdout=sink, env=variables)
+        process = processes(TRAIN, "0", "8", "0.2", stdout=sink, env=variables)
 
     new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url)
-    eventually(lambda: len(numbers(collector)) >= 8)
+    eventually(lambda: len(collector.steps_of(process.pid)) >= 8)
 
-    assert "127.0.0.1:29400" in {job.get("master") for job in collector.all("jobs")}
+    assert {job.get("master") for job in collector.jobs_of(process.pid)} == {"127.0.0.1:29400"}
 
 
 def write_steps(log: Path, steps: range) -> None:
@@ -340,23 +340,20 @@ WORKER = {"WORLD_SIZE": "1", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PO
 
 
 def test_a_configured_log_that_no_process_here_writes_is_a_job_of_its_own(
-    new_agent, collector: FakeCollector, processes, tmp_path: Path
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, processes, tmp_path: Path
 ) -> None:
     log = tmp_path / "remote-run.log"
     log.write_text("number of parameters: 123.59M\n")
 
-    new_agent(
-        {"LD_LIBRARY_PATH": str(tmp_path)},
-        collector_url=collector.url,
-        log_globs=f"{tmp_path}/*.log,/none/*.log",
-    )
+    new_agent(collector_url=collector.url, log_globs=f"{tmp_path}/*.log,/none/*.log")
     eventually(lambda: collector.all("jobs"))
     write_steps(log, range(5))
     eventually(lambda: sorted(numbers(collector)) == [0, 1, 2, 3, 4])
     ref = collector.all("steps")[-1]["job"]
     # What else its owner starts is no reason to give the log away.
-    processes("import time; time.sleep(600)", env={**os.environ, **WORKER})
-    eventually(lambda: any(job["ref"].startswith("process:") for job in collector.all("jobs")))
+    process = processes("import time; time.sleep(600)", env={**os.environ, **WORKER})
+    on_gpu(fake_nvml, process.pid)
+    eventually(lambda: collector.jobs_of(process.pid))
     write_steps(log, range(5, 9))
     eventually(lambda: sorted(numbers(collector)) == list(range(9)))
 
@@ -366,14 +363,15 @@ def test_a_configured_log_that_no_process_here_writes_is_a_job_of_its_own(
 
 
 def test_a_configured_log_without_steps_goes_over_to_its_owners_only_job_whole(
-    new_agent, collector: FakeCollector, processes, tmp_path: Path
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, processes, tmp_path: Path
 ) -> None:
     log = tmp_path / "run.log"
     log.write_text("number of parameters: 123.59M\n")
-    new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, log_globs=f"{tmp_path}/*.log")
+    new_agent(collector_url=collector.url, log_globs=f"{tmp_path}/*.log")
     eventually(lambda: collector.all("jobs"))
-    processes("import time; time.sleep(600)", env={**os.environ, **WORKER})
-    job = eventually(lambda: [j for j in collector.all("jobs") if j["ref"].startswith("process:")])[0]
+    process = processes("import time; time.sleep(600)", env={**os.environ, **WORKER})
+    on_gpu(fake_nvml, process.pid)
+    job = eventually(lambda: collector.jobs_of(process.pid))[0]
     write_steps(log, range(6))
 
     eventually(lambda: sorted(numbers(collector)) == list(range(6)))
@@ -393,8 +391,9 @@ def test_steps_of_an_in_house_trainer_are_read_by_the_format_that_the_settings_n
         "expression = '@@ it=(?P<step>\\d+) dt=(?P<seconds>[\\d.]+) tok=(?P<tokens>\\d+)'\n"
     )
 
-    new_agent({"LD_LIBRARY_PATH": str(tmp_path)}, collector_url=collector.url, log_globs=log, config=settings)
+    new_agent(collector_url=collector.url, log_globs=log, config=settings)
     eventually(lambda: len(numbers(collector)) == 5)
 
     assert {(step["seconds"], step["tokens"]) for step in collector.all("steps")} == {(0.25, 4096)}
-    assert collector.all("jobs")[-1]["run"][-1]["trainer"] == "in-house"
+    told = [job for job in collector.all("jobs") if job.get("log_path") == str(log)]
+    assert told[-1]["run"][-1]["trainer"] == "in-house"
