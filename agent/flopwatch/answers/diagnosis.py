@@ -10,7 +10,7 @@ DiagnosisCode = Literal[
     "straggler_node", "straggler_link", "one_of_the_nodes", "imbalance", "host_pauses", "communication_bandwidth",
     "communication_waiting", "pipeline_bubble", "launch_bound", "memory_bandwidth", "under_filled", "uneven_gpus",
     "recompute", "wrong_peak", "step_time_rose", "step_time_drifts", "slower_layout", "slower_nodes", "healthy",
-    "unexplained",
+    "unexplained", "periodic_pauses",
 ]  # fmt: skip
 Unit = Literal["ratio", "seconds", "hertz", "watts", "bytes_per_second", "count", "text"]
 

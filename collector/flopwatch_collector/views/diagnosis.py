@@ -14,6 +14,7 @@ from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.buckets import CODE
 from flopwatch_collector.compute.detection.change import change_of
 from flopwatch_collector.compute.detection.spikes import spike_share
+from flopwatch_collector.compute.diagnosis import window
 from flopwatch_collector.compute.diagnosis.evidence import (
     Counters,
     Efficiency,
@@ -64,9 +65,21 @@ def diagnosis_of(
     seen: Window,
 ) -> tuple[Diagnosis, ...]:
     """The likely causes. ``rows``: the job's row, its rollups, its ledger; nothing of a job without a run."""
-    row, rolled, ledger = rows
+    row = rows[0]
     if job.ended or job.timeline is None or (row.cause is not None and row.cause.code in SAID_ALREADY):
         return ()
+    return diagnose(evidence_of(moment, job, rows, others, seen))
+
+
+def evidence_of(
+    moment: Moment,
+    job: JobNow,
+    rows: tuple[JobRow, Columns | None, Columns | None],
+    others: Others,
+    seen: Window,
+) -> RunEvidence:
+    """All that is known of a run, as diagnosis looks at it; ``rows`` as in ``diagnosis_of``."""
+    row, rolled, ledger = rows
     samples = watching.by_job(moment.state.latest).get(job.record.number)
     if samples is None:
         samples = {name: values[:0] for name, values in moment.state.latest.items()}
@@ -74,23 +87,23 @@ def diagnosis_of(
     gpus = watching.gpu_signals(moment.state, samples, moment.now)
     history = watching.history_of(job)
     seconds = np.array(history.seconds if history is not None else ())
-    return diagnose(
-        RunEvidence(
-            coverage_ratio=_coverage(row, samples, moment.now),
-            silence=watching.silence_of(moment.state, job, samples, rolled, moment.now),
-            counters=counters_of(moment.state, seen, _counters(moment, rolled, samples)),
-            host=host_of(seen),
-            shares=_shares(job, ledger, spike_share(seconds)),
-            efficiency=_efficiency(row, others.jobs, job),
-            gpus=signals_of(moment.state, job, seen, gpus, stages),
-            links=links_of(moment.state, seen),
-            pipeline=pipeline_of(job, stages),
-            pipeline_stages=stages,
-            rank_rotates=rotates(seen),
-            change=change_of(seconds),
-            this=_sibling(moment.state, job, others),
-            siblings=_siblings(moment.state, job, others),
-        )
+    return RunEvidence(
+        coverage_ratio=_coverage(row, samples, moment.now),
+        silence=seen.pace.movement.seen_in(
+            watching.silence_of(moment.state, job, samples, rolled, moment.now)
+        ),
+        counters=counters_of(moment.state, seen, _counters(moment, rolled, samples)),
+        host=host_of(seen),
+        shares=_shares(job, ledger, spike_share(seconds), seen),
+        efficiency=_efficiency(row, others.jobs, job),
+        gpus=signals_of(moment.state, job, seen, gpus, stages),
+        links=links_of(moment.state, seen),
+        pipeline=pipeline_of(job, stages),
+        pipeline_stages=stages,
+        rank_rotates=rotates(seen),
+        change=change_of(seconds),
+        this=_sibling(moment.state, job, others),
+        siblings=_siblings(moment.state, job, others),
     )
 
 
@@ -123,21 +136,44 @@ def _of_all(values: np.ndarray) -> float | None:
     return float(values.mean()) if values.size and np.isfinite(values).all() else None
 
 
-def _shares(job: JobNow, ledger: Columns | None, spikes: float | None) -> Shares:
+def _shares(job: JobNow, ledger: Columns | None, spikes: float | None, seen: Window) -> Shares:
+    own = _of_steps(spikes, seen)
     total = 0 if ledger is None else int(ledger["gpu_milliseconds"].sum())
     if ledger is None or not total:
-        return Shares(spike_ratio=spikes)
+        return own
 
     def share(bucket: str) -> float:
         return float(ledger["gpu_milliseconds"][ledger["bucket"] == CODE[bucket]].sum()) / total
 
     told = job.timeline is not None and bool(np.isfinite(job.timeline.steps["data_wait_seconds"]).any())
-    return Shares(
+    return replace(
+        own,
         data_wait_ratio=share("DATA_WAIT") if told or share("DATA_WAIT") > 0 else None,
         checkpoint_ratio=share("CKPT"),
         evaluation_ratio=share("EVAL"),
         checkpoint_recorded=bool(watching.saves_of(job.timeline)),
+    )
+
+
+def _of_steps(spikes: float | None, seen: Window) -> Shares:
+    """What its steps lose: single long ones, dips that come back, communication that is not hidden."""
+    dips = seen.pace.dips
+    shares = Shares(
         spike_ratio=spikes,
+        spikes_on_random_ranks=window.on_random_ranks(seen.steps, seen.waits),
+        exposed_communication_ratio=window.exposed_communication(
+            window.rank_times(seen.steps, seen.waits, seen.start, seen.end)
+        ),
+    )
+    if dips is None:
+        return shares
+    return replace(
+        shares,
+        periodic_dip_ratio=dips.lost_ratio,
+        dip_seconds=dips.dip_seconds,
+        dip_period_seconds=dips.period_seconds,
+        dip_period_steps=dips.period_steps,
+        write_io_high=seen.pace.writes,
     )
 
 

@@ -23,6 +23,7 @@ from flopwatch_collector.model import (
     empty,
 )
 from flopwatch_collector.store.port import Store
+from flopwatch_collector.views.pace import Pace, paces_of
 from flopwatch_collector.views.present import JobNow
 
 WINDOW_SECONDS = 300.0
@@ -51,6 +52,8 @@ class Window:
     links: Mapping[int, ports.NodeLinks] = field(default_factory=dict)
     steps: Columns = field(default_factory=lambda: empty(STEP_COLUMNS))
     waits: Columns = field(default_factory=lambda: empty(PHASE_COLUMNS))
+    pace: Pace = field(default_factory=Pace)
+    """Over two hours: dips come back too seldom for the window."""
 
 
 def nothing(now: float) -> Window:
@@ -73,7 +76,7 @@ def windows_of(store: Store, jobs: Mapping[int, JobNow], now: float) -> dict[int
     steps = window.by_key(store.steps(start, now, jobs=numbers), "job")
     phases = store.phases(start, now, jobs=numbers)
     waits = window.by_key(take(phases, phases["kind"] == COMMUNICATION), "job")
-    blank = nothing(now)
+    blank, paces = nothing(now), paces_of(store, jobs, now)
     return {
         number: Window(
             start=start,
@@ -85,6 +88,7 @@ def windows_of(store: Store, jobs: Mapping[int, JobNow], now: float) -> dict[int
             links={node: links[node] for node in places[number] if node in links},
             steps=steps.get(number, blank.steps),
             waits=waits.get(number, blank.waits),
+            pace=paces.get(number, blank.pace),
         )
         for number in numbers
     }

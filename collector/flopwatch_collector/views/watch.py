@@ -1,9 +1,7 @@
 """What is remembered between evaluations: who was suspected, and what counters were."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from flopwatch.query import JobRow
 from flopwatch_collector.bookkeeping.declarations import Declarations
@@ -14,6 +12,7 @@ from flopwatch_collector.model import Columns, FleetState, empty
 from flopwatch_collector.views import watching
 from flopwatch_collector.views.link_health import LinkBook
 from flopwatch_collector.views.node_health import XID_SECONDS, Reported, Seen, healths, incidents_of
+from flopwatch_collector.views.pace import movement_of
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Sources
 from flopwatch_collector.views.spending import SpendingBook
@@ -23,7 +22,6 @@ from flopwatch_collector.watched import NodeHealth, WatchedRun
 REPORT_SECONDS = 300.0
 REPORTS = 4
 TRAFFIC_SECONDS = 300.0
-OVERDUE_SECONDS = 60.0
 TRAFFIC_COLUMNS = ("ts", "node", "transmit_bytes_per_second", "receive_bytes_per_second")
 
 
@@ -77,17 +75,13 @@ class Watch:
         for number, (job, row, rolled) in running.items():
             own = samples.get(number, nothing)
             silence = watching.silence_of(state, job, own, rolled, now)
-            if silence is not None and (silence.overdue_seconds or 0.0) > OVERDUE_SECONDS:
-                silence = replace(
-                    silence, nic_ratio=_traffic_ratio(sources, job, silence.overdue_seconds or 0.0, now)
-                )
             saves = watching.saves_of(job.timeline)
             made[number] = WatchedRun(
                 steps=watching.history_of(job),
                 frozen=watching.frozen_of(drops.get(row.job_id)),
                 trend=row.trend,
                 norm_ratio=norms.get(number),
-                silence=silence,
+                silence=movement_of(sources.store, job, now).seen_in(silence),
                 suspects=self.suspects.get(number, ()),
                 launches=_launches(job),
                 launches_without_progress=watching.launches_without_progress(job.timeline),
@@ -124,23 +118,6 @@ class Watch:
                 suspect = suspect_of(gpus, watching.link_signals(state, traffic, own))
             suspects[number] = (*self.suspects.get(number, ()), suspect)[-REPORTS:]
         self.suspects = suspects
-
-
-def _traffic_ratio(sources: Sources, job: JobNow, overdue: float, now: float) -> float | None:
-    """The network throughput since the run fell silent over that of the quarter of an hour before it."""
-    nodes = sorted({part.node for part in job.record.parts})
-    if len(nodes) < 2 or overdue <= OVERDUE_SECONDS:
-        return None
-    silent = now - overdue
-    before = _mean_rate(sources.store.node_series(silent - 900.0, silent, 900.0, nodes))
-    since = _mean_rate(sources.store.node_series(max(silent + 30.0, now - 120.0), now, 120.0, nodes))
-    return since / before if since is not None and before else None
-
-
-def _mean_rate(traffic: Columns) -> float | None:
-    rate = traffic["transmit_bytes_per_second"] + traffic["receive_bytes_per_second"]
-    known = rate[np.isfinite(rate)]
-    return float(known.mean()) if known.size else None
 
 
 def _norms(running: Mapping[int, tuple[JobNow, JobRow, Columns | None]]) -> dict[int, float]:

@@ -1,7 +1,6 @@
 """What rules and diagnosis watch, from timelines, newest samples and alerts: courses, silences, suspects, health."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,15 +21,7 @@ SAME_TOKENS = 0.05
 """Batches whose tokens differ less are one batch."""
 PAUSE_GAPS = 5.0
 FRESH_INTERVALS = 2.5
-OVERDUE_SECONDS = 60.0
 PAUSED = frozenset(("STARTUP", "RECOVERY", "CKPT", "EVAL"))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic:
-    """A run's network throughput now over its usual; ``None`` where one of them is not known."""
-
-    ratio: float | None = None
 
 
 def history_of(job: JobNow) -> StepHistory | None:

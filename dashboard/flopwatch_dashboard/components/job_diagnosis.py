@@ -71,7 +71,7 @@ def shown(sign: Sign, view: View) -> str:
 
 LONG_SECONDS = 90.0
 """From here on a time is told in minutes, hours or days."""
-FLAGS = frozenset(("write_io", "rank_rotates", "no_hardware_cause", "stages_even"))
+FLAGS = frozenset(("write_io", "rank_rotates", "no_hardware_cause", "no_writes"))
 """Signs that are only there or not."""
 
 

@@ -54,12 +54,17 @@ class Shares:
     evaluation_ratio: float | None = None
     checkpoint_recorded: bool = False
     periodic_dip_ratio: float | None = None
-    """Share lost in dips at the save interval, where no phases are told."""
+    """Share lost in dips that come back regularly and no phase explains; None where there are none."""
+    dip_seconds: float | None = None
+    dip_period_seconds: float | None = None
+    dip_period_steps: float | None = None
+    """None where they come by the clock."""
     write_io_high: bool | None = None
+    """Whether the run writes to storage in these dips, and not between them."""
     spike_ratio: float | None = None
     spikes_on_random_ranks: bool | None = None
     exposed_communication_ratio: float | None = None
-    """From an imported profiler trace only."""
+    """Where ranks told their communication phases."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +74,6 @@ class Pipeline:
     stages: int
     micro_batches: int
     chunks: int = 1
-    stages_alternate: bool | None = None
-    """Whether the tensor activity of ranks alternates by stage."""
 
     @property
     def bubble_ratio(self) -> float:

@@ -10,7 +10,7 @@ from flopwatch_collector.compute.diagnosis.evidence import RunEvidence
 MOST: Final = 3
 LEAST_COVERAGE: Final = 0.60
 Rule = Callable[[RunEvidence], Diagnosis | None]
-FROM_RECORDS: Final[tuple[Rule, ...]] = (stalls.checkpoint, stalls.data)
+FROM_RECORDS: Final[tuple[Rule, ...]] = (stalls.checkpoint, stalls.periodic_pauses, stalls.data)
 """Rules that need no hardware samples."""
 FROM_SAMPLES: Final[tuple[Rule, ...]] = (
     slow_hardware.throttled, slow_hardware.straggler, stalls.host_pauses, workload.bandwidth, workload.waiting,

@@ -43,12 +43,37 @@ def checkpoint(run: RunEvidence) -> Diagnosis | None:
             code="checkpoint_stall", confidence=told, evidence=(share,), lost_ratio=shares.checkpoint_ratio
         )
     if at_least(shares.periodic_dip_ratio, CHECKPOINT_SHARE) and shares.write_io_high:
-        share = sign("periodic_dips", shares.periodic_dip_ratio, CHECKPOINT_SHARE)
         return Diagnosis(
-            code="checkpoint_stall", confidence="medium", evidence=(share, Sign(code="write_io", value=1.0)),
-            missing=("phases",), lost_ratio=shares.periodic_dip_ratio,
+            code="checkpoint_stall", confidence="medium",
+            evidence=(*_dips(run), Sign(code="write_io", value=1.0)), missing=("phases",),
+            lost_ratio=shares.periodic_dip_ratio,
         )  # fmt: skip
     return None
+
+
+def periodic_pauses(run: RunEvidence) -> Diagnosis | None:
+    """Dips that come back and no phase explains, where the run is not known to write to storage meanwhile."""
+    shares = run.shares
+    if not at_least(shares.periodic_dip_ratio, CHECKPOINT_SHARE) or shares.write_io_high:
+        return None
+    quiet = shares.write_io_high is False
+    return Diagnosis(
+        code="periodic_pauses", confidence="medium", evidence=_dips(run),
+        against=(Sign(code="no_writes", value=1.0),) if quiet else (),
+        missing=("phases",) if quiet else ("phases", "writes"), lost_ratio=shares.periodic_dip_ratio,
+    )  # fmt: skip
+
+
+def _dips(run: RunEvidence) -> tuple[Sign, ...]:
+    """The share, length and rhythm of regular dips: in steps where they follow the steps, else in seconds."""
+    shares = run.shares
+    by_steps = shares.dip_period_steps is not None
+    return known(
+        sign("periodic_dips", shares.periodic_dip_ratio, CHECKPOINT_SHARE),
+        sign("dip_length", shares.dip_seconds, None, "seconds"),
+        sign("dip_every_steps", shares.dip_period_steps, None, "count"),
+        sign("dip_every", None if by_steps else shares.dip_period_seconds, None, "seconds"),
+    )
 
 
 def data(run: RunEvidence) -> Diagnosis | None:

@@ -3,7 +3,7 @@
 A figure of a whole run is None unless enough is known of it: never a mean over the GPUs that happen to answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from flopwatch_collector.model import Columns
 
 SPREAD_SECONDS: Final = 120.0
 LEAST_SAMPLES: Final = 3
+PAUSED_RATIO: Final = 1.10
 Floats = npt.NDArray[np.float64]
 
 
@@ -26,6 +27,8 @@ class RankTime:
     node: int
     rank: int
     seconds: float
+    waiting_ratio: float
+    """Share of its steps in which it waited for the network."""
 
 
 def mean_of(values: Floats) -> float | None:
@@ -165,13 +168,63 @@ def rank_times(steps: Columns, phases: Columns, start: float, end: float) -> tup
         waits = np.minimum(np.nan_to_num(told["end"], nan=end), float(own["ts"].max())) - np.maximum(
             told["ts"], first
         )
+        waited_seconds, whole_seconds = float(np.maximum(waits, 0.0).sum()), float(own["seconds"].sum())
         data = float(np.nan_to_num(own["data_wait_seconds"]).sum())
-        computed = float(own["seconds"].sum()) - float(np.maximum(waits, 0.0).sum()) - data
         found.append(
             RankTime(
                 node=int(own["node"][-1]),
                 rank=int(own["rank"][-1]),
-                seconds=max(0.0, computed) / float(own["steps_covered"].sum()),
+                seconds=max(0.0, whole_seconds - waited_seconds - data) / float(own["steps_covered"].sum()),
+                waiting_ratio=min(1.0, waited_seconds / whole_seconds) if whole_seconds > 0.0 else 0.0,
             )
         )
     return tuple(sorted(found, key=lambda one: one.rank))
+
+
+def exposed_communication(times: Sequence[RankTime]) -> float | None:
+    """Share of a step in which ranks wait for the network instead of computing, of those that told it."""
+    return sum(one.waiting_ratio for one in times) / len(times) if times else None
+
+
+def on_random_ranks(steps: Columns, phases: Columns) -> bool | None:
+    """Whether long steps are held up by another rank each time; None of fewer than three such steps.
+
+    A step counts where the rank that computes longest takes a tenth more than the median rank. The same rank in half
+    of them or more is a slow rank, not pauses at random.
+    """
+    held = []
+    times = _step_times(steps, phases)
+    order = np.argsort(times["step"], kind="stable")
+    first = np.flatnonzero(np.diff(times["step"][order], prepend=-np.inf))
+    for place in np.split(order, first[1:]):
+        seconds = times["seconds"][place]
+        if seconds.size >= LEAST_SAMPLES and seconds.max() >= PAUSED_RATIO * np.median(seconds) > 0.0:
+            held.append(int(times["rank"][place][np.argmax(seconds)]))
+    if len(held) < LEAST_SAMPLES:
+        return None
+    return 2 * max(held.count(rank) for rank in set(held)) < len(held)
+
+
+def _step_times(steps: Columns, phases: Columns) -> Columns:
+    """Of every single step and rank that told its communication: the seconds that it computed itself."""
+    parts: list[Columns] = []
+    waited = by_key(phases, "launch") if steps["ts"].size else {}
+    for launch, rows in by_key(steps, "launch").items():
+        own = take(rows, (rows["rank"] >= 0) & (rows["steps_covered"] == 1) & np.isfinite(rows["seconds"]))
+        told = waited.get(launch)
+        if told is None or not own["ts"].size:
+            continue
+        ends = np.nan_to_num(told["end"], nan=float(own["ts"].max()))
+        waits = _before(told["ts"], ends, own["ts"]) - _before(told["ts"], ends, own["ts"] - own["seconds"])
+        computed = own["seconds"] - waits - np.nan_to_num(own["data_wait_seconds"])
+        parts.append({"step": own["step"], "rank": own["rank"], "seconds": np.maximum(computed, 0.0)})
+    names = ("step", "rank", "seconds")
+    return {name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0) for name in names}
+
+
+def _before(begins: Floats, ends: Floats, times: Floats) -> Floats:
+    """Seconds of intervals, in order and apart, that lie before each of the times."""
+    whole = np.concatenate(([0.0], np.cumsum(ends - begins)))
+    count = np.searchsorted(begins, times, "left")
+    over = np.where(count > 0, ends[np.maximum(count - 1, 0)] - times, 0.0)
+    return whole[count] - np.maximum(over, 0.0)

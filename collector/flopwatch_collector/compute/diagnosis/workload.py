@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from flopwatch.answers.diagnosis import Diagnosis, Sign
+from flopwatch.answers.diagnosis import Diagnosis
 from flopwatch_collector.compute.detection import peers
 from flopwatch_collector.compute.diagnosis.evidence import RunEvidence
 from flopwatch_collector.compute.diagnosis.signs import at_least, below, known, sign
@@ -63,16 +63,14 @@ def bubble(run: RunEvidence) -> Diagnosis | None:
     pipeline = run.pipeline
     if pipeline is None or pipeline.bubble_ratio < BUBBLE:
         return None
-    even = pipeline.stages_alternate is False
     return Diagnosis(
         code="pipeline_bubble",
-        confidence="medium" if even else "high",
+        confidence="high",
         evidence=(
             sign("bubble", pipeline.bubble_ratio, BUBBLE),
             sign("stages", float(pipeline.stages), None, "count"),
             sign("micro_batches", float(pipeline.micro_batches), None, "count"),
         ),
-        against=(Sign(code="stages_even", value=1.0),) if even else (),
         lost_ratio=pipeline.bubble_ratio,
     )
 

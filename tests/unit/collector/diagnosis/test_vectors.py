@@ -140,6 +140,32 @@ def test_causes_are_ranked_by_the_time_they_explain_and_three_at_most() -> None:
     assert found[0].lost_ratio == pytest.approx(3 / 11)
 
 
+DIPS = Shares(periodic_dip_ratio=0.12, dip_seconds=34.0, dip_period_seconds=283.0, dip_period_steps=25.0)
+
+
+def test_dips_that_come_back_while_it_writes_are_checkpoints_that_nobody_told_of() -> None:
+    (found,) = diagnose(RunEvidence(shares=replace(DIPS, write_io_high=True)))
+
+    assert (found.code, found.confidence, found.lost_ratio) == ("checkpoint_stall", "medium", 0.12)
+    assert {one.code: one.value for one in found.evidence} == {
+        "periodic_dips": 0.12, "dip_length": 34.0, "dip_every_steps": 25.0, "write_io": 1.0,
+    }  # fmt: skip
+
+
+def test_dips_that_come_back_without_writes_are_told_as_such() -> None:
+    quiet = diagnose(RunEvidence(shares=replace(DIPS, write_io_high=False)))[0]
+    unknown = diagnose(RunEvidence(shares=replace(DIPS, dip_period_steps=None)))[0]
+
+    assert (quiet.code, quiet.lost_ratio) == ("periodic_pauses", 0.12)
+    assert [one.code for one in quiet.against] == ["no_writes"]
+    assert (unknown.code, unknown.missing) == ("periodic_pauses", ("phases", "writes"))
+    assert {one.code: one.value for one in unknown.evidence}["dip_every"] == 283.0
+
+
+def test_dips_below_a_twentieth_of_the_time_are_no_cause() -> None:
+    assert codes(RunEvidence(shares=replace(DIPS, periodic_dip_ratio=0.049))) == ["insufficient_data"]
+
+
 def test_an_impossible_mfu_is_doubted() -> None:
     assert codes(RunEvidence(efficiency=Efficiency(mfu_ratio=0.80))) == ["wrong_peak"]
 

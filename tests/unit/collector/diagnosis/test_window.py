@@ -69,7 +69,11 @@ def test_a_rank_computes_when_it_neither_waits_for_the_network_nor_for_data() ->
     waits = columns(ts=[7, 18], end=[10, NAN], launch=[1, 1])
 
     # 20 s less 3 s, less 2 s of a wait that still lasts at the last step's end, less 2 s of data: 13 over two steps.
-    assert window.rank_times(steps, waits, 0.0, 20.0) == (RankTime(node=7, rank=0, seconds=6.5),)
+    # Of 20 s, 5 were waits: a quarter of its steps.
+    times = window.rank_times(steps, waits, 0.0, 20.0)
+    assert times == (RankTime(node=7, rank=0, seconds=6.5, waiting_ratio=0.25),)
+    assert window.exposed_communication(times) == 0.25
+    assert window.exposed_communication(()) is None
 
 
 def port(name, values, *, role="rdma", up=1.0, rate=400e9, errors=0.0):
@@ -118,3 +122,32 @@ def test_a_port_whose_rate_is_not_known_leaves_the_share_unknown() -> None:
 )
 def test_nvlink_rates_are_known_of_boards_that_have_all_their_links(model: str, rate: float | None) -> None:
     assert nvlink.line_rate(model) == rate
+
+
+def ranks(held_up):
+    """Four ranks' steps of 10 s, 4 s of them waiting; the held-up rank of a step waits for none of its 13 s."""
+    steps, waits, end = [], [], 0.0
+    for number, slow in enumerate(held_up):
+        seconds = 10.0 if slow is None else 13.0
+        end += seconds
+        for rank in range(4):
+            steps.append((end, rank, 0, rank, number, seconds, 1, NAN))
+            wait = 0.0 if rank == slow else seconds - 6.0
+            waits.append((end - wait, end, rank))
+    names = ("ts", "launch", "node", "rank", "step", "seconds", "steps_covered", "data_wait_seconds")
+    made = dict(zip(names, np.array(steps).T, strict=True))
+    return made, dict(zip(("ts", "end", "launch"), np.array(waits).T, strict=True))
+
+
+def test_pauses_are_at_random_where_another_rank_is_held_up_each_time() -> None:
+    assert window.on_random_ranks(*ranks([None, 0, None, 2, 1, None, 3])) is True
+
+
+def test_one_rank_that_is_held_up_in_half_of_the_long_steps_is_a_slow_rank() -> None:
+    assert window.on_random_ranks(*ranks([2, None, 2, 1, None, 0, 2, 2])) is False
+
+
+def test_two_long_steps_or_ranks_without_their_waits_say_nothing_of_pauses() -> None:
+    assert window.on_random_ranks(*ranks([None, 0, None, 2])) is None
+    steps, waits = ranks([0, 1, 2, 3])
+    assert window.on_random_ranks(steps, {name: values[:0] for name, values in waits.items()}) is None
