@@ -120,6 +120,7 @@ class Site:
                     slot=f"0000:{index:02x}:00.0",
                     name=given.get("gpu_model", H100),
                     memory_total_bytes=80 * 2**30,
+                    **given.get("device", {}),
                 )
                 for index in range(GPUS_A_NODE)
             ),
