@@ -32,6 +32,7 @@ from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.sinks.exposition import ExpositionServer
 from flopwatch_agent.source import Inventory, Readings, Snapshot, joined
 from flopwatch_agent.sources.gpu import GpuSource, state_events
@@ -76,12 +77,11 @@ class Daemon:
         self._lock_file = locked(folder)
         self._queue = queue(settings, folder)
         self._xids, self._watch = XidCounter(), CounterWatch()
-        self._gpu = GpuSource(
-            interval_seconds=settings.interval_seconds, gpm=settings.gpm, xids=self._xids, watch=self._watch
-        )
+        rounds = Rounds(settings.interval_seconds)
+        self._gpu = GpuSource(rounds=rounds, gpm=settings.gpm, xids=self._xids, watch=self._watch)
         self._kernel_log = KernelLog(settings.kernel_log, self._xids, lambda: self._inventory.gpus)
         self._state = GpuFilesState(folder)
-        self._pollers = node_pollers(settings, proc, self._sys, self._watch)
+        self._pollers = node_pollers(settings, proc, self._sys, self._watch, rounds)
         self._use = OwnUse(settings.max_memory_bytes)
         self._dcgm = dcgm_page(settings, self._xids)
         self._sdk = sdk_socket(settings, environ)

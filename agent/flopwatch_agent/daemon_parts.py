@@ -13,6 +13,7 @@ from flopwatch_agent.config import AgentSettings, socket_path
 from flopwatch_agent.counter_watch import CounterWatch
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.sdk_socket import SdkSocket
 from flopwatch_agent.sinks.push import Pusher, Target
 from flopwatch_agent.source import Source
@@ -100,13 +101,14 @@ def sdk_socket(settings: AgentSettings, environ: Mapping[str, str]) -> SdkSocket
 
 
 def node_pollers(
-    settings: AgentSettings, proc: KernelTree, sys: KernelTree, watch: CounterWatch
+    settings: AgentSettings, proc: KernelTree, sys: KernelTree, watch: CounterWatch, rounds: Rounds
 ) -> tuple[Poller, ...]:
-    """What reads the host and its NICs: the kernel's files, or the exporter that the settings name."""
-    sources: tuple[Source, ...] = (HostSource(proc, sys), NetworkSource(sys, watch))
+    """What reads the host and its NICs: the kernel's files, or the exporter that the settings name, which may hang."""
     if settings.node_exporter_endpoint is not None:
-        sources = (NodeExporterSource(settings.node_exporter_endpoint),)
-    return tuple(Poller(source, settings.interval_seconds) for source in sources)
+        exporter = NodeExporterSource(settings.node_exporter_endpoint)
+        return (Poller(exporter, Rounds(settings.interval_seconds)),)
+    sources: tuple[Source, ...] = (HostSource(proc, sys), NetworkSource(sys, watch))
+    return tuple(Poller(source, rounds) for source in sources)
 
 
 def dcgm_page(settings: AgentSettings, xids: XidCounter) -> DcgmPage | None:
@@ -114,4 +116,4 @@ def dcgm_page(settings: AgentSettings, xids: XidCounter) -> DcgmPage | None:
     if settings.dcgm_endpoint is None:
         return None
     source = DcgmSource(settings.dcgm_endpoint, xids)
-    return DcgmPage(source=source, poller=Poller(source, settings.interval_seconds))
+    return DcgmPage(source=source, poller=Poller(source, Rounds(settings.interval_seconds)))

@@ -23,6 +23,7 @@ from flopwatch_agent.log_file import LogFile
 from flopwatch_agent.log_finder import READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.node_identity import boot_id
 from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.sdk_socket import answers
 from flopwatch_agent.source import Inventory, ObservedJob
 from flopwatch_agent.sources.gpu import GpuSource
@@ -79,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
 def examine(chosen: AgentSettings, environ: Mapping[str, str], now: float) -> list[Check]:
     """All checks, in the order in which data flows."""
     proc, sys_tree = KernelTree(chosen.proc_root), KernelTree(chosen.sys_root)
-    gpus = GpuSource(interval_seconds=1.0, gpm=chosen.gpm)
+    gpus = GpuSource(rounds=Rounds(1.0), gpm=chosen.gpm)
     gpus.start()
     wait_until(lambda: gpus.inventory().reason != "NVML is being opened", NVML_SECONDS)
     wait_until(lambda: gpus.inventory().nvml != "ok" or bool(gpus.latest(time.time())), 3.0)

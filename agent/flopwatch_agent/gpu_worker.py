@@ -1,4 +1,4 @@
-"""Reads one GPU, with its MIG instances, in a thread of its own, so that a stuck GPU costs only itself."""
+"""Reads one GPU, with its MIG instances, in its turns; one that is stuck costs only itself."""
 
 import dataclasses
 import logging
@@ -10,6 +10,7 @@ from flopwatch.wire import GpuDevice, GpuSample, GpuState
 from flopwatch_agent import nvml
 from flopwatch_agent.gpu_reader import GpuReader
 from flopwatch_agent.nvml import NvmlError
+from flopwatch_agent.rounds import AT_ONCE_SHARE, Rounds
 
 logger = logging.getLogger(__name__)
 
@@ -20,13 +21,15 @@ SLOW_SECONDS = 1.0
 """A cycle that takes longer is followed by a rest."""
 REST_FACTOR = 10.0
 LONGEST_REST_SECONDS = 60.0
+LOOK_AFTER_SECONDS = 0.1
 
 
 class GpuWorker:
-    """Reads one GPU and its MIG instances in a thread of its own."""
+    """Reads one GPU and its MIG instances, in the rounds of the node."""
 
-    def __init__(self, readers: list[GpuReader], interval_seconds: float) -> None:
+    def __init__(self, readers: list[GpuReader], rounds: Rounds) -> None:
         self.readers = readers
+        self._rounds = rounds
         self.state: GpuState = "ok"
         self.reason: str | None = None
         self.latest: dict[str, GpuSample] = {}
@@ -36,13 +39,14 @@ class GpuWorker:
         self.error_code: int | None = None
         self.slow: str | None = None
         """Why it is read less often than was asked for."""
-        self.pause_seconds = self._interval = interval_seconds
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"gpu-{readers[0].device.slot}", daemon=True)
+        self.pause_seconds = self._interval = rounds.interval_seconds
+        self._due = float("-inf")
+        """When the next whole sample is, by the monotonic clock."""
+        self._stop, self._ended = threading.Event(), threading.Event()
 
     def start(self) -> None:
         """Begin reading."""
-        self._thread.start()
+        self._rounds.add(self)
 
     def renew(self, devices: list[GpuDevice]) -> None:
         """Take over what a later scan says of the same devices, such as a narrower PCIe link."""
@@ -51,41 +55,44 @@ class GpuWorker:
             reader.renew(known.get(reader.device.uuid, reader.device))
 
     def stop(self) -> None:
-        """Ask the thread to end after its present call."""
+        """Ask for no more reads after the present call."""
         self._stop.set()
+        self._rounds.hurry(self)
 
     def join(self, seconds: float) -> bool:
-        """Whether the thread ended within the time."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        """Whether the last call ended within the time."""
+        until = time.monotonic() + seconds
+        while not self._ended.wait(min(LOOK_AFTER_SECONDS, max(0.0, until - time.monotonic()))):
+            # It may wait for a GPU that does not answer.
+            self._rounds.look_after(time.monotonic())
+            if time.monotonic() >= until:
+                return False
+        return True
 
     def stuck_for(self, moment: float) -> float:
         """How long the present call has been running, by the monotonic clock."""
         since = self.busy_since
         return 0.0 if since is None else moment - since
 
-    def _run(self) -> None:
-        self._read_on()
-        for reader in self.readers:
-            reader.close()
-
-    def _read_on(self) -> None:
-        """Read until stopped."""
-        due = time.monotonic()
-        while not self._stop.is_set():
-            self.busy_since = time.monotonic()
-            full = self.busy_since >= due
-            try:
-                self._cycle(full=full)
-            except NvmlError as error:
-                self._down(error)
-            moment, began, self.busy_since = time.monotonic(), self.busy_since, None
-            if full or moment - began > SLOW_SECONDS:
-                pause = self._pause(moment - began)
-                # Cycles that this one was too long for are left out, not made up for.
-                due += pause * max(1.0, (moment - due) // pause + 1.0)
-            longest = PROCESS_SECONDS if self.slow is None else self.pause_seconds
-            self._stop.wait(max(0.01, min(due - moment, longest)))
+    def turn(self, moment: float) -> float | None:
+        """Read what is due; when the next read is. None once it was stopped, and gave back what it kept."""
+        if self._stop.is_set():
+            for reader in self.readers:
+                reader.close()
+            self._ended.set()
+            return None
+        full = moment >= self._due - self._interval * AT_ONCE_SHARE
+        self.busy_since = moment
+        try:
+            self._cycle(full=full)
+        except NvmlError as error:
+            self._down(error)
+        now, self.busy_since = time.monotonic(), None
+        if full or now - moment > SLOW_SECONDS:
+            # Cycles that this one was too long for are left out, not made up for.
+            self._due = self._rounds.next_after(moment, self._pause(now - moment))
+        longest = PROCESS_SECONDS if self.slow is None else self.pause_seconds
+        return min(self._due, now + longest)
 
     def _pause(self, took_seconds: float) -> float:
         """How long until the next cycle: a GPU whose driver answers slowly is left alone most of the time."""

@@ -1,4 +1,4 @@
-"""Runs one source in a thread of its own, so that a source that hangs or fails costs only itself."""
+"""Reads one source again and again; one that hangs or fails costs only itself."""
 
 import logging
 import threading
@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.source import Readings, Source, SourceHealth, joined
 
 logger = logging.getLogger(__name__)
@@ -13,13 +14,11 @@ MAX_KEPT = 64
 
 
 class Poller:
-    """Reads a source every ``interval_seconds`` and keeps what it gave, bounded, until it is taken."""
+    """Reads a source in its turns and keeps what it gave, bounded, until it is taken."""
 
-    def __init__(
-        self, source: Source, interval_seconds: float, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, source: Source, rounds: Rounds, clock: Callable[[], float] = time.time) -> None:
         self._source = source
-        self._interval = interval_seconds
+        self._rounds = rounds
         self._clock = clock
         self._fresh: deque[Readings] = deque(maxlen=MAX_KEPT)
         self.latest: Readings | None = None
@@ -29,15 +28,15 @@ class Poller:
         self._duration = 0.0
         self._started = clock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=source.name, daemon=True)
 
     def start(self) -> None:
         """Begin to read."""
-        self._thread.start()
+        self._rounds.add(self)
 
     def stop(self) -> None:
         """End after the present read."""
         self._stop.set()
+        self._rounds.hurry(self)
 
     def take(self) -> Readings:
         """What was read since the last call."""
@@ -53,13 +52,12 @@ class Poller:
             errors=self._errors,
         )
 
-    def _run(self) -> None:
-        due = time.monotonic()
-        while not self._stop.is_set():
-            self._read_once()
-            moment = time.monotonic()
-            due = max(due + self._interval, moment)
-            self._stop.wait(due - moment)
+    def turn(self, moment: float) -> float | None:
+        """Read; when the next read is; None once it was stopped."""
+        if self._stop.is_set():
+            return None
+        self._read_once()
+        return self._rounds.next_after(moment, self._rounds.interval_seconds)
 
     def _read_once(self) -> None:
         began = time.monotonic()

@@ -33,6 +33,7 @@ from flopwatch_agent.pod_jobs import PodJobs
 from flopwatch_agent.poller import Poller
 from flopwatch_agent.positions import Positions
 from flopwatch_agent.procfs import Procfs
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.run_job import OwnLogs, given_gpus, one_job, visible_gpus
 from flopwatch_agent.run_relay import Stream, copy
 from flopwatch_agent.run_summary import RunSeen, summary, world_size
@@ -151,10 +152,11 @@ class Recorder:
         proc, self._sys = KernelTree(settings.proc_root), KernelTree(settings.sys_root)
         self._procfs = Procfs(proc)
         self._only = one_job(self._procfs, pid, plan.argv, time.time())
-        self._gpu = GpuSource(interval_seconds=settings.interval_seconds, gpm=settings.gpm)
+        rounds = Rounds(settings.interval_seconds)
+        self._gpu = GpuSource(rounds=rounds, gpm=settings.gpm)
         self._pollers = (
-            Poller(HostSource(proc, self._sys), settings.interval_seconds),
-            Poller(NetworkSource(self._sys), settings.interval_seconds),
+            Poller(HostSource(proc, self._sys), rounds),
+            Poller(NetworkSource(self._sys), rounds),
         )
         boot = boot_id(proc)
         self._inventory = Inventory()

@@ -54,6 +54,7 @@ print(json.dumps({"first": first, "last": kept()}))
 LOSSES = """
 import json, os, sys, time
 from pathlib import Path
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.sources.gpu import GpuSource
 
 def kept():
@@ -67,7 +68,7 @@ def wait(source, want):
         assert time.monotonic() < end
         time.sleep(0.001)
 
-source = GpuSource(interval_seconds=0.2, gpm=True)
+source = GpuSource(rounds=Rounds(0.2), gpm=True)
 source.start()
 first = None
 for turn in range(200):

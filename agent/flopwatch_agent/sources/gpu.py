@@ -1,4 +1,4 @@
-"""GPUs through NVML: one thread keeps NVML open, and a worker reads each GPU."""
+"""GPUs through NVML: one thread keeps NVML open, and a worker reads each GPU in the rounds of the node."""
 
 import dataclasses
 import logging
@@ -16,6 +16,7 @@ from flopwatch_agent.gpu_worker import STUCK_SECONDS, GpuWorker, worker_state
 from flopwatch_agent.nvml import NvmlError
 from flopwatch_agent.nvml_events import EventWatch
 from flopwatch_agent.nvml_fields import NEWEST_KNOWN_BRANCH, branch_of
+from flopwatch_agent.rounds import Rounds
 from flopwatch_agent.source import Inventory, Readings
 from flopwatch_agent.xids import XidCounter
 
@@ -39,12 +40,12 @@ class GpuSource:
     def __init__(
         self,
         *,
-        interval_seconds: float,
+        rounds: Rounds,
         gpm: bool,
         xids: XidCounter | None = None,
         watch: CounterWatch | None = None,
     ) -> None:
-        self._interval = interval_seconds
+        self._rounds, self._interval = rounds, rounds.interval_seconds
         self._gpm = gpm
         self._xids = XidCounter() if xids is None else xids
         self._watch = CounterWatch() if watch is None else watch
@@ -134,6 +135,7 @@ class GpuSource:
     def processes(self) -> dict[str, tuple[int, ...] | None]:
         """Pids by GPU or MIG instance; None where they cannot be listed."""
         moment = time.monotonic()
+        self._rounds.look_after(moment)
         result: dict[str, tuple[int, ...] | None] = {}
         for worker in list(self._workers):
             stuck = worker.stuck_for(moment) > STUCK_SECONDS
@@ -147,6 +149,7 @@ class GpuSource:
     def inventory(self) -> Inventory:
         """Every GPU that was ever seen, with its state now."""
         moment = time.monotonic()
+        self._rounds.look_after(moment)
         present: dict[str, GpuDevice] = {}
         gaps = list(self._gaps)
         for worker in list(self._workers):
@@ -273,7 +276,7 @@ class GpuSource:
             )
             for handle, device in devices
         ]
-        worker = GpuWorker(readers, self._interval)
+        worker = GpuWorker(readers, self._rounds)
         worker.start()
         logger.info("GPU %s: %s", devices[0][1].slot, devices[0][1].name)
         return worker
