@@ -133,18 +133,7 @@ def _stuck(job: Job, now: float) -> int | None:
 
 def _with_norms(found: list[JobFacts]) -> tuple[JobFacts, ...]:
     """The jobs, each with what others of its size, GPU and number format reach at that time."""
-    groups: dict[tuple[object, ...], list[JobFacts]] = {}
-    for one in found:
-        mfu = one.row.mfu
-        if mfu.measured_ratio is not None and mfu.flops_per_token and mfu.basis != "steps+reported":
-            groups.setdefault((f"{mfu.flops_per_token:.1e}", mfu.gpu_model, mfu.dtype), []).append(one)
-    norms = {
-        one.row.job_id: baseline.norm(
-            other.row.mfu.measured_ratio or 0.0 for other in group if other is not one
-        )
-        for group in groups.values()
-        for one in group
-    }
+    norms = baseline.norms({one.row.job_id: one.row.mfu for one in found})
     return tuple(replace(one, run=replace(one.run, norm_ratio=norms.get(one.row.job_id))) for one in found)
 
 

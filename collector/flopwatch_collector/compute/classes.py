@@ -101,10 +101,12 @@ def by_bucket(rows: Columns) -> dict[tuple[int, int], int]:
 
 
 def _grouped(keys: npt.NDArray[Any], amounts: Integers) -> dict[tuple[int, int], int]:
-    found, inverse = np.unique(keys, return_inverse=True)
-    totals = np.zeros(found.size, dtype=np.int64)
-    np.add.at(totals, inverse, amounts)
-    return {(int(key) // 1000, int(key) % 1000): int(total) for key, total in zip(found, totals, strict=True)}
+    totals = np.zeros(int(keys.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(totals, keys, amounts)
+    found = np.flatnonzero(np.bincount(keys, minlength=1))
+    return {
+        divmod(key, 1000): total for key, total in zip(found.tolist(), totals[found].tolist(), strict=True)
+    }
 
 
 def by_class(rows: Columns) -> dict[str, int]:

@@ -29,25 +29,21 @@ class Held:
 
     def over(self, begin: Floats, end: Floats) -> tuple[Floats, Floats]:
         """(mean GPUs while any were held, mean dense FLOP/s of one of them) of every interval; 0 where none was."""
-        held, seconds, flops = (
-            self._integral(rate, begin, end) for rate in (np.sign(self.gpus), self.gpus, self.flops)
-        )
+        if not self.times.size:
+            return np.zeros(begin.size), np.zeros(begin.size)
+        rates = np.stack((np.sign(self.gpus), self.gpus, self.flops))
+        before = np.zeros(rates.shape)
+        np.cumsum(rates[:, :-1] * np.diff(self.times), axis=1, out=before[:, 1:])
+        held, seconds, flops = self._until(end, rates, before) - self._until(begin, rates, before)
         gpus, peak = np.zeros(begin.size), np.zeros(begin.size)
         np.divide(seconds, held, out=gpus, where=held > 0)
         np.divide(flops, seconds, out=peak, where=seconds > 0)
         return gpus, peak
 
-    def _integral(self, rate: Floats, begin: Floats, end: Floats) -> Floats:
-        if not self.times.size:
-            return np.zeros(begin.size)
-        before = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(self.times))))
-
-        def until(at: Floats) -> Floats:
-            last = np.maximum(np.searchsorted(self.times, at, side="right") - 1, 0)
-            passed = np.maximum(at - self.times[last], 0.0)
-            return before[last] + rate[last] * passed
-
-        return until(end) - until(begin)
+    def _until(self, at: Floats, rates: Floats, before: Floats) -> Floats:
+        """The integrals of the rates up to each time; ``before``: up to each change."""
+        last = np.maximum(np.searchsorted(self.times, at, side="right") - 1, 0)
+        return np.asarray(before[:, last] + rates[:, last] * np.maximum(at - self.times[last], 0.0))
 
 
 def held_of(leases: Iterable[LeaseRecord], peaks: Mapping[int, float]) -> Held:

@@ -46,8 +46,11 @@ class JobBasis:
 
         ``launch``: of every interval, which launch it is to its source; NaN unknown.
         """
-        now = np.full(begin.size, float(self.devices.gpus or 0))
-        held, _ = self.devices.held.over(begin, end)
+        return self._gpus(self.devices.held.over(begin, end)[0], launch)
+
+    def _gpus(self, held: Floats, launch: Floats | None) -> Floats:
+        """The same, where it is known how many GPUs were held."""
+        now = np.full(held.size, float(self.devices.gpus or 0))
         fixed = self.devices.gpus_basis == "world_size" and self.devices.gpus != self.devices.leased
         moving = now if fixed else np.where(held > 0, held, now)
         if launch is None or len(set(self.run.worlds.values())) < 2:
@@ -61,8 +64,8 @@ class JobBasis:
         peak = self.devices.peak_flops
         if peak is None or self.shared or not self.devices.gpus:
             return np.full(begin.size, np.nan)
-        _, held = self.devices.held.over(begin, end)
-        return self.gpus(begin, end, launch) * np.where(held > 0, held, peak) * (end - begin)
+        gpus, held = self.devices.held.over(begin, end)
+        return self._gpus(gpus, launch) * np.where(held > 0, held, peak) * (end - begin)
 
 
 def basis_of(run: Run, devices: Devices, *, shared: bool = False) -> JobBasis:
@@ -113,9 +116,10 @@ def useful_seconds(steps: Columns, basis: JobBasis) -> Floats:
         return result
     possible, length = possible_of(steps, basis), steps["ts"] - steps["begin"]
     known = possible > 0
-    result[known] = flops_of(steps, basis)[0][known] * length[known] / possible[known]
+    flops, _ = flops_of(steps, basis)
+    result[known] = flops[known] * length[known] / possible[known]
     instant = ~known & np.isfinite(possible)
-    result[instant] = flops_of(steps, basis)[0][instant] / basis.full_peak
+    result[instant] = flops[instant] / basis.full_peak
     return result
 
 
@@ -153,6 +157,10 @@ def wall_ratio(rollups: Columns, flops: str = "kept_flops") -> float | None:
     ``flops``: ``kept_palm_flops`` for the figure by PaLM's convention.
     """
     done, peak = rollups[flops], rollups["leased_peak_flop_seconds"]
-    if not np.isfinite(peak).any() or np.nansum(peak) <= 0.0:
-        return None
-    return float(np.nansum(done) / np.nansum(peak))
+    could = known_sum(peak)
+    return known_sum(done) / could if could > 0.0 else None
+
+
+def known_sum(values: Floats) -> float:
+    """The sum of what is known; 0 where nothing is."""
+    return float(values.sum(where=~np.isnan(values)))

@@ -101,8 +101,8 @@ def hourly(rows: Columns, seconds: int = 3600) -> Columns:
 
 def mean(rows: Columns, name: str) -> float | None:
     """Time-weighted mean of one of ``MEANS`` or ``TENSOR_CLOCK`` over rollup rows; None where never known."""
-    seconds = float(np.nansum(rows[f"{name}_seconds"]))
-    return float(np.nansum(rows[f"{name}_sum"])) / seconds if seconds > 0 else None
+    seconds = mfu.known_sum(rows[f"{name}_seconds"])
+    return mfu.known_sum(rows[f"{name}_sum"]) / seconds if seconds > 0 else None
 
 
 def fleet_ratio(rows: Columns) -> float | None:

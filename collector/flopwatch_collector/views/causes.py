@@ -180,7 +180,7 @@ def _material(sources: Sources, moment: Moment, found: Mapping[int, JobNow], num
         rollups=rollups.by_job(rollups.told_only(rolled, {number: found[number] for number in numbers})),
         ledger=jobs.ledger_by_job(rows),
         nodes={number: signals[number] for number in numbers if number in signals},
-        waste_money={},
+        waste_money=jobs.WasteMoney(),
     )
     return _Material(
         moment=day,

@@ -6,20 +6,25 @@ from flopwatch.query import FindingInfo, MfuFigure
 from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.doubts import Hardware, doubts
 from flopwatch_collector.compute.figure import estimated
-from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import wall_ratio
 from flopwatch_collector.model import Columns, FleetState
 from flopwatch_collector.views.present import JobNow
 
 ACTIVITY_SECONDS = 900.0
 """Activity of a running job is a mean of this much of the newest time."""
+COMPARED = (
+    "kept_flops", "leased_peak_flop_seconds",
+    *(f"{name}_{part}" for name in ("tensor_active_ratio", rollup.TENSOR_CLOCK) for part in ("sum", "seconds")),
+)  # fmt: skip
+"""What steps and counters say of a job, side by side."""
 
 
 def newest(job: JobNow, rolled: Columns | None, now: float) -> Columns | None:
-    """Rollup rows of the newest time of a running job, of the whole range of an ended one."""
+    """Rollup rows, in order of time, of the newest time of a running job; of the whole range of an ended one."""
     if rolled is None or job.ended:
         return rolled
-    return take(rolled, rolled["ts"] >= now - ACTIVITY_SECONDS - 300.0)
+    first = int(np.searchsorted(rolled["ts"], now - ACTIVITY_SECONDS - 300.0))
+    return {name: values[first:] for name, values in rolled.items()}
 
 
 def mean_of(rows: Columns | None, name: str) -> float | None:
@@ -56,9 +61,8 @@ def _hardware(rows: Columns | None) -> Hardware:
     """Steps and counters over the same windows: those of which both are known."""
     if rows is None:
         return Hardware()
-    both = take(
-        rows, np.isfinite(rows["leased_peak_flop_seconds"]) & (rows["tensor_active_ratio_seconds"] > 0)
-    )
+    known = np.isfinite(rows["leased_peak_flop_seconds"]) & (rows["tensor_active_ratio_seconds"] > 0)
+    both = {name: rows[name][known] for name in COMPARED}
     return Hardware(
         wall_ratio=wall_ratio(both),
         tensor_active_ratio=mean_of(both, "tensor_active_ratio"),

@@ -21,14 +21,27 @@ from flopwatch_collector.views.targets import target_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WasteMoney:
+    """What waste costs, by job."""
+
+    wasted: Mapping[int, float | None] = field(default_factory=dict)
+    """Of jobs that have any; ``None`` where a node of it has no price."""
+    nothing: float | None = None
+    """Of jobs that have none: 0, or ``None`` where nothing has a price."""
+
+    def of(self, number: int) -> float | None:
+        """What the job's waste cost."""
+        return self.wasted.get(number, self.nothing)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class JobTables:
     """What rows are filled from: rollups by job of the range, and ledger rows by job."""
 
     rollups: Mapping[int, Columns]
     ledger: Mapping[int, Columns]
     nodes: Mapping[int, tuple[NodeSignal, ...]]
-    waste_money: Mapping[int, float | None]
-    """Of jobs that have any waste; ``None`` without a price."""
+    waste_money: WasteMoney
     causes: Mapping[int, Cause | None] = field(default_factory=dict)
     """Likely causes of running jobs, where they are known; other rows take the one of their ledger."""
 
@@ -72,12 +85,14 @@ def tables(sources: Sources, moment: Moment, found: Mapping[int, JobNow], ledger
     )
 
 
-def waste_money_by_job(sources: Sources, ledger: Columns) -> dict[int, float | None]:
-    """What the waste of every job cost that has any; None where a node of it has no price."""
+def waste_money_by_job(sources: Sources, ledger: Columns) -> WasteMoney:
+    """What the waste of every job cost."""
+    rates = sources.rates()
     rows = take(ledger, is_waste(ledger))
     numbers, keys = np.unique(rows["job"], return_inverse=True)
-    costs = money.by_key(rows, sources.rates(), keys, numbers.size)
-    return dict(zip(numbers.tolist(), costs, strict=True))
+    costs = money.by_key(rows, rates, keys, numbers.size)
+    wasted = dict(zip(numbers.tolist(), costs, strict=True))
+    return WasteMoney(wasted=wasted, nothing=0.0 if rates.known else None)
 
 
 def ledger_by_job(ledger: Columns) -> dict[int, Columns]:
@@ -133,7 +148,7 @@ def job_row(sources: Sources, moment: Moment, job: JobNow, made: JobTables) -> J
         last_step=last_step,
         last_step_seconds=last_step_seconds,
         waste_gpu_milliseconds=waste,
-        waste_money=made.waste_money.get(record.number, 0.0 if sources.rates().known else None),
+        waste_money=made.waste_money.of(record.number),
         waste_by_class=classes,
         cause=made.causes[record.number]
         if record.number in made.causes and not job.ended

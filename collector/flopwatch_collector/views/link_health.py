@@ -10,7 +10,7 @@ import numpy as np
 from flopwatch.query import AlertRow
 from flopwatch_collector.model import Columns, FleetState, Gpu, Node
 from flopwatch_collector.store.port import Store
-from flopwatch_collector.watched import GpuHealth, PortHealth
+from flopwatch_collector.watched import PortHealth
 
 READ_SECONDS = 60.0
 INTERVALS = 2.5
@@ -188,10 +188,10 @@ def pcie_of(gpu: Gpu, usual: UsualPcie) -> dict[str, int | None]:
     }
 
 
-def is_narrow(gpu: GpuHealth) -> bool:
+def is_narrow(gpu: Gpu, usual: UsualPcie) -> bool:
     """Whether a GPU's PCIe link has fewer lanes or a lower generation than is usual."""
-    pairs = (
-        (gpu.pcie_width, gpu.usual_pcie_width),
-        (gpu.pcie_generation, gpu.usual_pcie_generation),
-    )
-    return any(now is not None and usual is not None and now < usual for now, usual in pairs)
+    key = (gpu.cluster, gpu.name)
+    width = usual.width.get(key, gpu.pcie_width_maximum)
+    generation = usual.generation.get(key, gpu.pcie_generation_maximum)
+    pairs = ((gpu.pcie_width, width), (gpu.pcie_generation, generation))
+    return any(now is not None and most is not None and now < most for now, most in pairs)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from flopwatch.query import AlertRow
 from flopwatch_collector.compute.detection.lemons import Incident, Lemon
@@ -20,15 +21,35 @@ AT_FAULT = frozenset(
 XID_SECONDS = 600.0
 COUNTER_SECONDS = 3_600.0
 """Counters are compared with what they were at most so long ago."""
+Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 COUNTERS = ("ecc_uncorrected", "remapped_rows")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(slots=True)
 class Seen:
-    """A GPU's counters as they were when first seen within the last hour."""
+    """The counters of all GPUs as they were when first seen within the last hour; used by one thread."""
 
-    time_seconds: float
-    values: tuple[float | None, ...]
+    gpu: Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """In order."""
+    time_seconds: Floats = field(default_factory=lambda: np.empty(0))
+    values: Floats = field(default_factory=lambda: np.empty((0, len(COUNTERS))))
+
+    def grown(self, latest: Columns, now: float) -> Floats:
+        """By row of the newest samples, sorted by GPU: how much each of ``COUNTERS`` rose; NaN is not known.
+
+        A counter that fell began anew.
+        """
+        gpu = latest["gpu"].astype(np.int64)
+        values = np.column_stack([latest[name] for name in COUNTERS]) if gpu.size else self.values[:0]
+        place = np.searchsorted(self.gpu, gpu)
+        known = place < self.gpu.size
+        known[known] = self.gpu[place[known]] == gpu[known]
+        known[known] = now - self.time_seconds[place[known]] <= COUNTER_SECONDS
+        before, times = values.copy(), np.full(gpu.size, now)
+        before[known], times[known] = self.values[place[known]], self.time_seconds[place[known]]
+        self.gpu, self.time_seconds, self.values = gpu, times, before
+        return np.where(values >= before, values - before, np.where(np.isfinite(before), values, np.nan))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,33 +76,14 @@ def incidents_of(history: Iterable[AlertRow]) -> Iterator[Incident]:
             )
 
 
-def healths(
-    state: FleetState, reported: Reported, seen: dict[int, Seen], now: float
-) -> dict[int, NodeHealth]:
+def healths(state: FleetState, reported: Reported, seen: Seen, now: float) -> dict[int, NodeHealth]:
     """By node number. GPUs of which nothing is to be said are left out, unless an alert is about them.
 
     A node that no agent has ever reported of has no health: nothing was seen of its GPUs.
     ``seen`` is kept from one evaluation to the next, and changed.
     """
     known_lemons = {one.node: one for one in reported.lemons}
-    told = {row.labels["gpu"] for row in reported.alerts if "gpu" in row.labels}
-    links = {row.labels["link"].rpartition(" ")[2] for row in reported.alerts if "link" in row.labels}
-    usual = usual_pcie(state.gpus.values())
-    xids = _xids(reported.events)
-    place = {int(number): index for index, number in enumerate(state.latest["gpu"].tolist())}
-    gpus: dict[int, list[GpuHealth]] = {}
-    for number, gpu in state.gpus.items():
-        home = state.nodes.get(gpu.node)
-        if gpu.to_seconds is not None or home is None or not home.reported:
-            continue
-        row = place.get(number)
-        fatal = xids.get(number, ())
-        found = GpuHealth(
-            gpu=gpu.uuid, index=gpu.index, state=gpu.state, reason=gpu.reason, fatal_xids=fatal,
-            **_measured(state.latest, row, number, seen, now), **pcie_of(gpu, usual),
-        )  # fmt: skip
-        if _notable(found) or gpu.uuid in told or gpu.uuid in links:
-            gpus.setdefault(gpu.node, []).append(found)
+    gpus = _gpus(state, reported, seen, now)
     return {
         number: NodeHealth(
             gpus=tuple(gpus.get(number, ())),
@@ -94,16 +96,45 @@ def healths(
     }
 
 
-def _measured(
-    latest: Columns, row: int | None, number: int, seen: dict[int, Seen], now: float
-) -> Mapping[str, int | None]:  # fmt: skip
-    if row is None:
-        return {}
-    values = tuple(known(latest[name][row]) for name in COUNTERS)
-    before = seen.get(number)
-    if before is None or now - before.time_seconds > COUNTER_SECONDS:
-        before = seen[number] = Seen(time_seconds=now, values=values)
-    errors, remapped = (_new(old, new) for old, new in zip(before.values, values, strict=True))
+def _gpus(state: FleetState, reported: Reported, seen: Seen, now: float) -> dict[int, list[GpuHealth]]:
+    """By node: the GPUs of which something is to be said."""
+    told = {row.labels["gpu"] for row in reported.alerts if "gpu" in row.labels}
+    told |= {row.labels["link"].rpartition(" ")[2] for row in reported.alerts if "link" in row.labels}
+    usual, xids = usual_pcie(state.gpus.values()), _xids(reported.events)
+    latest, grown = state.latest, seen.grown(state.latest, now)
+    numbers = latest["gpu"].astype(np.int64)
+    place = dict(zip(numbers.tolist(), range(numbers.size), strict=True))
+    shown = set(numbers[_notable_rows(latest, grown)].tolist())
+    found: dict[int, list[GpuHealth]] = {}
+    for number, gpu in state.gpus.items():
+        if gpu.to_seconds is not None:
+            continue
+        fatal = xids.get(number, ())
+        notable = number in shown or gpu.state != "ok" or fatal or gpu.uuid in told
+        home = state.nodes.get(gpu.node)
+        if not (notable or is_narrow(gpu, usual)) or home is None or not home.reported:
+            continue
+        row = place.get(number)
+        measured = {} if row is None else _measured(latest, row, grown[row])
+        found.setdefault(gpu.node, []).append(
+            GpuHealth(
+                gpu=gpu.uuid, index=gpu.index, state=gpu.state, reason=gpu.reason, fatal_xids=fatal,
+                **measured, **pcie_of(gpu, usual),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _notable_rows(latest: Columns, grown: Floats) -> npt.NDArray[np.bool_]:
+    """Which samples tell of throttling, of new errors, or of a recovery that is advised."""
+    throttled = (np.nan_to_num(latest["clock_event_reasons"]).astype(np.int64) & THROTTLE_BITS) != 0
+    return np.asarray(
+        throttled | (np.nan_to_num(latest["recovery_action"]) != 0) | (np.nan_to_num(grown) != 0).any(axis=1)
+    )
+
+
+def _measured(latest: Columns, row: int, grown: Floats) -> Mapping[str, int | None]:
+    errors, remapped = (_whole(value) for value in grown.tolist())
     return {
         "clock_event_reasons": _whole(latest["clock_event_reasons"][row]),
         "recovery_action": _whole(latest["recovery_action"][row]),
@@ -112,20 +143,9 @@ def _measured(
     }
 
 
-def _new(old: float | None, new: float | None) -> int | None:
-    """How much a counter rose; a counter that fell began anew."""
-    return None if old is None or new is None else int(new - old if new >= old else new)
-
-
 def _whole(value: float) -> int | None:
     number = known(value)
     return None if number is None else int(number)
-
-
-def _notable(gpu: GpuHealth) -> bool:
-    counts = (gpu.new_uncorrected_errors, gpu.new_remapped_rows, gpu.recovery_action)
-    throttled = bool((gpu.clock_event_reasons or 0) & THROTTLE_BITS)
-    return gpu.state != "ok" or bool(gpu.fatal_xids) or throttled or any(counts) or is_narrow(gpu)
 
 
 def _xids(events: Columns) -> dict[int, tuple[int, ...]]:

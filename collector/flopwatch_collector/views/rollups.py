@@ -82,9 +82,9 @@ def trend(rows: Columns, start: float, end: float) -> tuple[float | None, ...]:
     """Step MFU over equal parts of the interval, oldest first; unknown where no steady step lies."""
     edges = np.linspace(start, end, TREND_POINTS + 1)
     part = np.clip(np.searchsorted(edges, rows["ts"], side="right") - 1, 0, TREND_POINTS - 1)
-    done, could = np.zeros(TREND_POINTS), np.zeros(TREND_POINTS)
-    np.add.at(done, part, np.nan_to_num(rows["steady_flops"]))
-    np.add.at(could, part, np.nan_to_num(rows["steady_peak_flop_seconds"]))
+    done, could = (
+        summed(rows, name, part, TREND_POINTS) for name in ("steady_flops", "steady_peak_flop_seconds")
+    )
     return known(ratio(done, could))
 
 

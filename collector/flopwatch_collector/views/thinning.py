@@ -1,6 +1,7 @@
 """Rows for a graph of limited width: thinned so that dips and peaks stay. Pure."""
 
 import itertools
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -34,4 +35,4 @@ def _extremes(values: npt.NDArray[np.float64], stretches: int) -> npt.NDArray[np
 
 def known(values: npt.NDArray[np.float64]) -> tuple[float | None, ...]:
     """The values as an answer has them: what is not a number is unknown."""
-    return tuple(value if np.isfinite(value) else None for value in values.tolist())
+    return tuple(value if math.isfinite(value) else None for value in values.tolist())

@@ -29,7 +29,7 @@ TRAFFIC_COLUMNS = ("ts", "node", "transmit_bytes_per_second", "receive_bytes_per
 class Watch:
     """The memory of one collector's evaluations; used by one thread."""
 
-    seen: dict[int, Seen] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
     suspects: dict[int, tuple[Suspect | None, ...]] = field(default_factory=dict)
     links: LinkBook = field(default_factory=LinkBook)
     lemons: tuple[Lemon, ...] = ()
@@ -68,7 +68,7 @@ class Watch:
         drops = {
             row.labels.get("job_id"): row.values for row in sources.alerts.active() if row.rule == "MfuDrop"
         }
-        norms = _norms(running)
+        norms = baseline.norms({number: row.mfu for number, (_, row, _) in running.items()})
         nothing = {name: values[:0] for name, values in state.latest.items()}
         spendings = self.spending.of(sources, state, running, now)
         made = {}
@@ -118,23 +118,6 @@ class Watch:
                 suspect = suspect_of(gpus, watching.link_signals(state, traffic, own))
             suspects[number] = (*self.suspects.get(number, ()), suspect)[-REPORTS:]
         self.suspects = suspects
-
-
-def _norms(running: Mapping[int, tuple[JobNow, JobRow, Columns | None]]) -> dict[int, float]:
-    """By job: the median MFU of other runs with as many FLOPs a token on the same GPU in the same format."""
-    groups: dict[tuple[object, ...], list[tuple[int, float]]] = {}
-    for number, (_, row, _) in running.items():
-        mfu = row.mfu
-        if mfu.measured_ratio is not None and mfu.flops_per_token and mfu.basis != "steps+reported":
-            key = (f"{mfu.flops_per_token:.1e}", mfu.gpu_model, mfu.dtype)
-            groups.setdefault(key, []).append((number, mfu.measured_ratio))
-    found = {}
-    for group in groups.values():
-        for number, _ in group:
-            norm = baseline.norm(value for other, value in group if other != number)
-            if norm is not None:
-                found[number] = norm
-    return found
 
 
 def _launches(job: JobNow) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.detection import baseline
+from flopwatch_collector.compute.detection.middle import middle
 from flopwatch_collector.compute.detection.overdue import Silence
 from flopwatch_collector.compute.detection.peers import GpuSignal, LinkSignal
 from flopwatch_collector.compute.layout import take
@@ -28,12 +29,13 @@ def history_of(job: JobNow) -> StepHistory | None:
     """The newest steady steps of the present session and batch; None without any."""
     if job.timeline is None:
         return None
-    steps = job.timeline.steady()
-    timed = take(steps, (steps["seconds"] > 0) & (steps["steps_covered"] > 0))
-    if not timed["ts"].size:
+    steps = job.timeline.steps
+    usable = ~steps["lost"] & steps["is_steady"] & (steps["seconds"] > 0) & (steps["steps_covered"] > 0)
+    chosen = np.flatnonzero(usable)
+    if not chosen.size:
         return None
-    timed = take(timed, timed["session"] == timed["session"][-1])
-    timed = {name: values[-HISTORY_STEPS:] for name, values in timed.items()}
+    chosen = chosen[steps["session"][chosen] == steps["session"][chosen[-1]]]
+    timed = take_rows(steps, chosen[-HISTORY_STEPS:])
     tokens = tokens_of(timed, job.basis.run) / timed["steps_covered"]
     timed, batch = _one_batch(timed, tokens)
     ratios = useful_seconds(timed, job.basis) / timed["seconds"]
@@ -51,7 +53,7 @@ def _one_batch(timed: Columns, tokens: np.ndarray) -> tuple[Columns, int | None]
     newest = tokens[-baseline.NEWEST_STEPS :]
     if not np.isfinite(newest).all() or not newest.size:
         return timed, None
-    usual = float(np.median(newest))
+    usual = middle(newest)
     if usual <= 0 or float(np.abs(newest / usual - 1.0).max()) > SAME_TOKENS:
         return timed, None
     other = np.flatnonzero(~(np.abs(tokens / usual - 1.0) <= SAME_TOKENS))
@@ -80,14 +82,14 @@ def silence_of(
     if timeline is None or timeline.last_progress_seconds is None:
         return None
     last = timeline.last_progress_seconds
-    silent = take(samples, samples["ts"] > last + np.nan_to_num(samples["interval_seconds"], nan=10.0))
+    silent = np.flatnonzero(samples["ts"] > last + np.nan_to_num(samples["interval_seconds"], nan=10.0))
     usual = None if rolled is None else rollup.mean(rolled, "power_watts")
-    power = _highest(silent, "power_watts")
+    power = _highest(samples["power_watts"][silent])
     return Silence(
         overdue_seconds=now - last,
         gap_seconds=timeline.report_gap_seconds,
         longest_pause_seconds=longest_pause(timeline),
-        tensor_active_ratio=_highest(silent, "tensor_active_ratio"),
+        tensor_active_ratio=_highest(samples["tensor_active_ratio"][silent]),
         power_ratio=power / usual if power is not None and usual else None,
         in_phase=job.bucket in PAUSED,
         source_alive=_source_alive(state, job, timeline, now),
@@ -107,14 +109,13 @@ def longest_pause(timeline: JobTimeline) -> float | None:
     for begin, end in zip(phases["ts"].tolist(), phases["end"].tolist(), strict=True):
         inside |= (steps["ts"][1:] > begin) & (steps["ts"][:-1] < (end if np.isfinite(end) else np.inf))
     gaps = gaps[same & ~inside & (gaps > 0)]
-    if not gaps.size or gaps.max() <= PAUSE_GAPS * np.median(gaps):
+    if not gaps.size or gaps.max() <= PAUSE_GAPS * middle(gaps):
         return None
     return float(gaps.max())
 
 
-def _highest(samples: Columns, name: str) -> float | None:
+def _highest(values: np.ndarray) -> float | None:
     """The highest value over GPUs; None unless all are known."""
-    values = samples[name]
     return float(values.max()) if values.size and np.isfinite(values).all() else None
 
 

@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from flopwatch_collector.compute.detection.middle import middle
+
 Floats = npt.NDArray[np.float64]
 DEVIATIONS: Final = 3.0
 LEAST_EXCESS: Final = 1.10
@@ -16,8 +18,8 @@ def spikes(seconds: Floats) -> npt.NDArray[np.bool_]:
     """Which steps are spikes: above median + 3 median absolute deviations, and at least 1.10 x median."""
     if not seconds.size:
         return np.zeros(0, dtype=np.bool_)
-    usual = float(np.median(seconds))
-    deviation = float(np.median(np.abs(seconds - usual)))
+    usual = middle(seconds)
+    deviation = middle(np.abs(seconds - usual))
     return (seconds > usual + DEVIATIONS * deviation) & (seconds >= LEAST_EXCESS * usual)
 
 

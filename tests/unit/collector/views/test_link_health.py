@@ -8,8 +8,7 @@ from tests.fixtures.memory_store import MemoryStore
 from flopwatch_collector.alerting.rules_node import transfers
 from flopwatch_collector.model import GPU_COLUMNS, BatchId, FleetState, Gpu, Node, RawRows, empty
 from flopwatch_collector.store.port import StoreSettings
-from flopwatch_collector.views.link_health import LinkBook, is_narrow, pcie_of, usual_pcie
-from flopwatch_collector.watched import GpuHealth
+from flopwatch_collector.views.link_health import LinkBook, is_narrow, usual_pcie
 
 NODES = 4
 Told = tuple[bool | None, float | None, float | None]
@@ -91,7 +90,7 @@ def gpu(number: int, width: int | None, generation: int | None = 5, name: str = 
 
 
 def narrow(one: Gpu, *others: Gpu) -> bool:
-    return is_narrow(GpuHealth(gpu=one.uuid, **pcie_of(one, usual_pcie((one, *others)))))
+    return is_narrow(one, usual_pcie((one, *others)))
 
 
 def test_a_pcie_link_is_held_against_most_of_its_peers_else_against_what_it_could_be() -> None:
