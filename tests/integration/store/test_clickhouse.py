@@ -13,7 +13,7 @@ import pytest
 from tests.fixtures import clickhouse
 from tests.fixtures.memory_store import MemoryStore
 from tests.integration.store.conftest import NOON
-from tests.integration.store.test_same_answers import answers, filled, ordered
+from tests.integration.store.test_same_answers import assert_same_answers, filled
 
 from flopwatch_collector.model import BatchId, RawRows
 from flopwatch_collector.store.clickhouse import arrivals as arrivals_module
@@ -80,15 +80,7 @@ def test_answers_are_those_of_plain_lists(store, settings, clock) -> None:
     expected = MemoryStore(settings, clock)
     filled(expected, 1, lambda at: None)
     filled(store, 1, lambda at: None)
-    assert store.done_windows("ledger5m", 0, 1e6) == expected.done_windows("ledger5m", 0, 1e6)
-    assert store.first_sample_seconds() == expected.first_sample_seconds()
-    for at, (found, wanted) in enumerate(zip(answers(store), answers(expected), strict=True)):
-        assert set(found) == set(wanted), at
-        for name, values in wanted.items():
-            if values.dtype == object:
-                assert ordered(found, name) == ordered(wanted, name), (at, name)
-            else:
-                np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=f"{at} {name}")
+    assert_same_answers(store, expected)
 
 
 @pytest.mark.parametrize("table", ["gpu", "step", "event"])

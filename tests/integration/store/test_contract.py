@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.fixtures.memory_store import MemoryStore
 from tests.integration.store.conftest import NOON
 
 from flopwatch_collector.model import (
@@ -429,6 +430,32 @@ def test_stats_count_rows(bench) -> None:
     assert (stats.rows["gpu"], stats.rows["step"], stats.rows["event"], stats.rows["job5m"]) == (2, 1, 0, 2)
     assert stats.pending_batches == 0
     assert stats.problems == ()
+
+
+def test_what_is_older_than_the_settings_say_goes_and_what_is_younger_stays(bench) -> None:
+    day, keeps = 86_400.0, bench.settings
+    old, young = NOON - (keeps.raw_days + 2) * day, NOON - (keeps.raw_days - 2) * day
+    for at in (old, young):
+        bench.write(
+            gpu={"ts": [at], "gpu": [1], "node": [1]},
+            host={"ts": [at], "job": [1], "node": [1]},
+            phase={"ts": [at], "end": [at + 60], "job": [1], "launch": [1], "kind": [1]},
+        )
+        bench.between()
+    ends = {"ledger5m": NOON - keeps.rollup_days * day, "ledger1d": NOON - keeps.hourly_days * day}
+    for kind, end in ends.items():
+        for window in (end - 2 * day, end + 2 * day):
+            bench.store.put_windows(kind, [window], {"ts": np.array([window])})
+    assert bench.store.retain(NOON) >= 0
+    bench.between()
+    if bench.closes or bench.make is MemoryStore:  # an open hour goes as a whole, once it is closed
+        assert bench.store.gpu_samples(0, NOON + 1, ())["ts"].tolist() == [young]
+        assert bench.store.host_samples("job", 0, NOON + 1, [1])["ts"].tolist() == [young]
+        assert bench.store.phases(0, NOON + 1)["ts"].tolist() == [young]
+    assert young in bench.store.gpu_samples(0, NOON + 1, ())["ts"].tolist()
+    for kind, end in ends.items():
+        assert bench.store.done_windows(kind, 0, NOON) == {end + 2 * day}
+        assert bench.store.windows(kind, 0, NOON)["ts"].tolist() == [end + 2 * day]
 
 
 @pytest.mark.parametrize("jobs", [[], [0], [1, 2]])
