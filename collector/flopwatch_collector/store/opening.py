@@ -59,9 +59,28 @@ def catalogue(folder: Folder, database: Database, problems: Problems, found: Fou
     """Everything that holds raw rows; closed files that cannot be read are set aside."""
     files: dict[str, tuple[RawFile, ...]] = {}
     with database.cursor() as cursor:
-        for name in (*TABLES, BATCH.name, *closing.SUMMARIES):
+        for name in (*TABLES, BATCH.name):
             files[name] = tuple(_readable(cursor, folder, problems, folder.raw_files(name)))
+        for name in closing.SUMMARIES:
+            files[name] = _newest_summary(cursor, folder, problems, name)
     return Catalogue(hot=tuple(hot.alias(number) for number in found.hot), files=files)
+
+
+def _newest_summary(cursor: Cursor, folder: Folder, problems: Problems, name: str) -> tuple[RawFile, ...]:
+    """The newest file of a summary; older ones, which a crash left, are removed.
+
+    Where the newest cannot be read, an older one stands in for the newest samples, which it has too early at worst; not
+    for the phases without an end, of which some are over by now.
+    """
+    older = sorted(folder.raw_files(name), key=lambda file: file.number)
+    found: list[RawFile] = []
+    while older and not found:
+        found = _readable(cursor, folder, problems, [older.pop()])
+        if name != closing.LATEST:
+            break
+    for file in older:
+        file.path.unlink()
+    return tuple(found)
 
 
 def _readable(cursor: Cursor, folder: Folder, problems: Problems, files: list[RawFile]) -> list[RawFile]:

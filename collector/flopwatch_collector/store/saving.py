@@ -98,7 +98,9 @@ class _Backup:
             self._progress("writing the open hour", 0.0)
             rows = self._open_hour(catalogue)
             states = self._with_rollups(held, beside)
-            files = [file.path for files in catalogue.files.values() for file in files]
+            # Summaries were written with the open hour; the older ones would count beside them.
+            kept = [files for name, files in catalogue.files.items() if name not in closing.SUMMARIES]
+            files = [file.path for files in kept for file in files]
             files += [file.path for state in states.values() for file in state.files]
             self._copy(files)
         for name, raw in catalogue.files.items():
