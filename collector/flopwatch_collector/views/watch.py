@@ -7,6 +7,7 @@ from flopwatch.query import JobRow
 from flopwatch_collector.bookkeeping.declarations import Declarations
 from flopwatch_collector.compute.detection import baseline
 from flopwatch_collector.compute.detection.lemons import LOOKBACK_SECONDS, Lemon, lemons
+from flopwatch_collector.compute.detection.overdue import Silence, may_decide
 from flopwatch_collector.compute.detection.peers import Suspect, suspect_of
 from flopwatch_collector.model import Columns, FleetState, empty
 from flopwatch_collector.views import watching
@@ -81,7 +82,7 @@ class Watch:
                 frozen=watching.frozen_of(drops.get(row.job_id)),
                 trend=row.trend,
                 norm_ratio=norms.get(number),
-                silence=movement_of(sources.store, job, now).seen_in(silence),
+                silence=_with_movement(sources, job, silence, now),
                 suspects=self.suspects.get(number, ()),
                 launches=_launches(job),
                 launches_without_progress=watching.launches_without_progress(job.timeline),
@@ -118,6 +119,11 @@ class Watch:
                 suspect = suspect_of(gpus, watching.link_signals(state, traffic, own))
             suspects[number] = (*self.suspects.get(number, ()), suspect)[-REPORTS:]
         self.suspects = suspects
+
+
+def _with_movement(sources: Sources, job: JobNow, silence: Silence | None, now: float) -> Silence | None:
+    """The silence with what moves in it, which is read of those only that it can decide."""
+    return movement_of(sources.store, job, now).seen_in(silence) if may_decide(silence) else silence
 
 
 def _launches(job: JobNow) -> tuple[float, ...]:

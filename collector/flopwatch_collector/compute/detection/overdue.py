@@ -83,6 +83,13 @@ def early_seconds(silence: Silence) -> float:
     )
 
 
+def may_decide(silence: Silence | None) -> bool:
+    """Whether a silence is so long that what its hardware shows can make it a hang."""
+    if silence is None or silence.overdue_seconds is None:
+        return False
+    return silence.overdue_seconds > min(early_seconds(silence), _threshold(silence))
+
+
 def standing(silence: Silence) -> Standing:
     """Where the run stands. An open phase and a source that is not alive are no hang, whatever the hardware does."""
     if silence.ledger_hang:

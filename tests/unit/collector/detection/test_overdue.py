@@ -1,6 +1,12 @@
 from dataclasses import replace
 
-from flopwatch_collector.compute.detection.overdue import Silence, corroboration, missing_signals, standing
+from flopwatch_collector.compute.detection.overdue import (
+    Silence,
+    corroboration,
+    may_decide,
+    missing_signals,
+    standing,
+)
 
 HUNG = Silence(overdue_seconds=700.0, gap_seconds=9.0, tensor_active_ratio=0.0005, power_ratio=0.12)
 
@@ -52,3 +58,12 @@ def test_a_run_that_writes_is_not_called_hung() -> None:
     assert standing(replace(HUNG, nic_ratio=0.3)) == "suspect"
     assert standing(replace(HUNG, disk_writing=True)) == "suspect"
     assert standing(replace(HUNG, nic_ratio=0.001)) == "hang"
+
+
+def test_what_moves_counts_once_a_silence_is_long_enough_to_be_judged() -> None:
+    assert not may_decide(None)
+    assert not may_decide(Silence(gap_seconds=9.0))
+    assert not may_decide(replace(HUNG, overdue_seconds=90.0))
+    assert may_decide(replace(HUNG, overdue_seconds=91.0))
+    assert not may_decide(replace(HUNG, gap_seconds=100.0, overdue_seconds=200.0))  # two gaps
+    assert may_decide(replace(HUNG, gap_seconds=100.0, overdue_seconds=201.0))
