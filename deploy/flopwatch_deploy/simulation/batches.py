@@ -11,22 +11,23 @@ from flopwatch.wire import (
     FollowedLog,
     GpuDevice,
     GpuSample,
+    JobSample,
     JobSighting,
     Lease,
     NodeFacts,
-    NodeSample,
     PortSample,
 )
 from flopwatch_deploy.simulation import training
-from flopwatch_deploy.simulation.cluster import DAY, HOUR, Cluster
+from flopwatch_deploy.simulation.cluster import HOUR, Cluster
 from flopwatch_deploy.simulation.course import GIB, Array, Course, course, noisy
+from flopwatch_deploy.simulation.host import host_course, job_samples, node_samples
 from flopwatch_deploy.simulation.runs import GPU_MODEL, GPUS_PER_NODE, UNKNOWN_GPU_MODEL
 from flopwatch_deploy.simulation.segments import Life
 
 _BUSES = (0x1B, 0x3D, 0x4E, 0x5F, 0x9B, 0xBE, 0xCE, 0xDE)
 LOST_GPU_INDEX = 5
-PORTS_INTERVAL_SECONDS = 60.0
-"""Coarser history leaves the NIC ports out: nothing that is kept of old days comes from them."""
+FINE_INTERVAL_SECONDS = 60.0
+"""Coarser history leaves NIC ports and the hosts' part of jobs out: nothing of old days is made from them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +48,7 @@ class Simulator:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._courses: dict[int, Course] = {}
+        self._hosts: dict[int, Course] = {}
         self._lost_node = cluster.nodes - 1
         self._lost_at = cluster.now_seconds - 26 * HOUR
 
@@ -66,7 +68,7 @@ class Simulator:
             if item.run.start_seconds < last and item.segments[-1].end_seconds > span.start_seconds
         ]
         heads = [item for item in lives if item.run.nodes[0] == span.node and item.run.model is not None]
-        fine = span.interval_seconds <= PORTS_INTERVAL_SECONDS
+        fine = times if span.interval_seconds <= FINE_INTERVAL_SECONDS else times[:0]
         report_seconds = max(span.interval_seconds / 3.0, 10.0)
         return Batch(
             version=1, node=self.cluster.node_name(span.node), cluster=self.cluster.name, spool=span.spool,
@@ -74,8 +76,8 @@ class Simulator:
             monotonic_seconds=last - self.cluster.start_seconds, interval_seconds=span.interval_seconds,
             agent_version="simulated", simulated=True, node_facts=self._node_facts(span.node, heads, last),
             gpus=self._inventory(span.node, last), gpu_samples=self._gpu_samples(span.node, times),
-            node_samples=tuple(_node_sample(float(t)) for t in times),
-            port_samples=self._ports(span.node, times if fine else times[:0]),
+            node_samples=node_samples(self._host(span.node), times), port_samples=self._ports(span.node, fine),
+            job_samples=self._job_samples(span, lives, fine),
             jobs=tuple(self._sighting(i, span.node, last) for i in lives),
             steps=tuple(r for i in heads for r in training.steps(i, span.start_seconds, last, report_seconds)),
             phases=tuple(p for i in heads for p in training.phases(i, span.start_seconds, last)),
@@ -103,6 +105,16 @@ class Simulator:
             self._courses[node] = course(self.cluster, node)
         return self._courses[node]
 
+    def _host(self, node: int) -> Course:
+        if node not in self._hosts:
+            self._hosts[node] = host_course(self.cluster, node)
+        return self._hosts[node]
+
+    def _job_samples(self, span: Span, lives: list[Life], times: Array) -> tuple[JobSample, ...]:
+        rng = np.random.default_rng((self.cluster.seed, span.node, int(span.end_seconds), 1))
+        runs = {item.run.number: item.run for item in lives}
+        return job_samples(self._host(span.node), runs, times, rng, span.interval_seconds)
+
     def _lost(self, node: int, gpu: int, time_seconds: float) -> bool:
         return node == self._lost_node and gpu == LOST_GPU_INDEX and time_seconds > self._lost_at
 
@@ -113,14 +125,15 @@ class Simulator:
                 uuid=self.uuid(node, gpu), slot=f"0000:{_BUSES[gpu]:02x}:00.0", name=name, index=gpu, minor=gpu,
                 state="lost" if self._lost(node, gpu, now) else "ok",
                 reason="GPU is lost" if self._lost(node, gpu, now) else None,
-                memory_total_bytes=int(79.6 * GIB), power_limit_watts=700.0, pcie_width=16, sm_count=132,
-                max_sm_clock_hertz=1.98e9,
+                memory_total_bytes=int(79.6 * GIB), power_limit_watts=700.0, pcie_width=16, pcie_width_maximum=16,
+                pcie_generation=5, pcie_generation_maximum=5, sm_count=132, max_sm_clock_hertz=1.98e9,
             )
             for gpu in range(GPUS_PER_NODE)
         )  # fmt: skip
 
     def _gpu_samples(self, node: int, times: Array) -> tuple[GpuSample, ...]:
         track = self._course(node)
+        carried = _pcie(track, self._host(node), times)
         rng = np.random.default_rng((self.cluster.seed, node, int(times[0]) if len(times) else 0))
         samples: list[GpuSample] = []
         for gpu in range(GPUS_PER_NODE):
@@ -136,6 +149,7 @@ class Simulator:
                 "energy": np.round(track.integral("power", times), 1),
                 "nvlink": np.floor(track.integral("nvlink", times) / GPUS_PER_NODE),
                 "throttle": np.round(track.integral("throttled", times), 1),
+                **carried,
             }
             samples += self._gpu_rows(node, gpu, times, {**levels, **shown})
         return tuple(samples)
@@ -176,6 +190,7 @@ class Simulator:
             world_size=run.gpus(), ranks=tuple(range(first, first + GPUS_PER_NODE)),
             start_time_seconds=run.start_seconds, end_time_seconds=run.end_seconds if ended else None,
             exit_reason="completed" if ended else None, gpus=uuids, leased_gpus=uuids,
+            gpu_ranks=tuple(range(first, first + GPUS_PER_NODE)) if run.model is not None else (),
             waiting_for="steps" if run.model is not None and not stepped else None,
             log_path=f"/home/{run.user}/slurm-{run.number}.out" if head else None,
             mfu_target_ratio=run.target_ratio, run=training.facts(run) if head else (),
@@ -225,7 +240,7 @@ class Simulator:
 
 _ROW = (
     "kernel", "sm", "tensor", "dram", "power", "clock", "memory", "energy", "nvlink", "throttle", "processes", "job",
-    "throttled",
+    "throttled", "pcie_sent", "pcie_received",
 )  # fmt: skip
 
 
@@ -238,15 +253,17 @@ def _gpu_sample(uuid: str, gpu: int, time: float, value: dict[str, float]) -> Gp
         temperature_celsius=round(34.0 + power * 0.052 + gpu * 0.4 + value["throttled"] * 16.0, 1),
         sm_clock_hertz=value["clock"], memory_clock_hertz=2.619e9,
         clock_event_reasons=0x40 if value["throttled"] else (0x4 if power > 560.0 else 0x1 if power < 120.0 else 0),
-        throttle_seconds=value["throttle"], nvlink_transmit_bytes=int(value["nvlink"]),
+        throttle_seconds=value["throttle"], pcie_transmit_bytes=int(value["pcie_sent"]),
+        pcie_receive_bytes=int(value["pcie_received"]), nvlink_transmit_bytes=int(value["nvlink"]),
         nvlink_receive_bytes=int(value["nvlink"]), ecc_corrected=0, ecc_uncorrected=0, recovery_action=0,
         process_count=int(value["processes"]), job=f"slurm:{int(value['job'])}" if value["job"] else None,
     )  # fmt: skip
 
 
-def _node_sample(time: float) -> NodeSample:
-    wave = 0.12 + 0.05 * np.sin(2 * np.pi * time / DAY)
-    return NodeSample(
-        time_seconds=time, cpu_busy_ratio=round(float(wave), 4), io_wait_ratio=0.004,
-        memory_available_bytes=int(1400 * GIB), memory_total_bytes=int(2014 * GIB), memory_pressure_ratio=0.0,
-    )  # fmt: skip
+def _pcie(track: Course, host: Course, times: Array) -> dict[str, Array]:
+    """Bytes over each GPU's PCIe link: its share of the network's traffic and of copies from and to the host."""
+    network = track.integral("nic", times)
+    return {
+        "pcie_sent": np.floor((network + host.integral("write", times)) / GPUS_PER_NODE),
+        "pcie_received": np.floor((network + host.integral("copied", times)) / GPUS_PER_NODE),
+    }

@@ -86,6 +86,7 @@ def build(*, seed: int, gpus: int, days: int, now_seconds: float) -> Cluster:
 _SHARES = {
     "pretrain": 0.1875, "moe": 0.14, "data": 0.095, "straggler": 0.0625, "hang": 0.05, "sft": 0.05,
     "idle": 0.03, "opaque": 0.025, "unknown_gpu": 0.0, "waiting": 0.0, "failed": 0.0,
+    "storm": 0.02,
 }  # fmt: skip
 _SMALL_PART_NODES = 8
 
@@ -140,6 +141,11 @@ _TODAY: dict[str, tuple[float, dict[str, Any]]] = {
         7 * HOUR,
         {"name": "llama-8b-preview", "user": "ana", "account": "foundation", "model": LLAMA_8B, "mfu_ratio": 0.30},
     ),
+    "storm": (
+        19 * HOUR,
+        {"name": "qwen-7b-rewards", "user": "tao", "account": "assistant", "model": QWEN_7B, "mfu_ratio": 0.42,
+         "target_ratio": 0.40, "checkpoint_every_seconds": 600.0, "checkpoint_seconds": 80.0},
+    ),
     "waiting": (
         120.0,
         {"name": "qwen-7b-math", "user": "li", "account": "code", "model": QWEN_7B, "mfu_ratio": 0.40,
@@ -162,12 +168,13 @@ def _today(part: str, members: tuple[int, ...], now: float, number: int) -> Run 
         "hang": {"hang_at_seconds": now - 2.3 * HOUR},
         "idle": {"idle_from_seconds": now - 6 * HOUR},
     }
+    model = fields.get("model")
     return Run(
         number=number,
         nodes=members,
         start_seconds=start,
         end_seconds=None,
-        **fields,
+        **{**fields, "model": model.fitting(len(members) * GPUS_PER_NODE) if model else None},
         **troubles.get(part, {}),
     )
 
@@ -214,6 +221,7 @@ def _past_run(
     )
     return Run(
         number=number, name=f"{name}-{number % 1000:03d}", user=user, account=account, nodes=members,
-        start_seconds=start, end_seconds=end, model=model, mfu_ratio=float(rng.uniform(0.29, 0.47)),
+        start_seconds=start, end_seconds=end,
+        model=model.fitting(len(members) * GPUS_PER_NODE) if model else None, mfu_ratio=float(rng.uniform(0.29, 0.47)),
         kind="pretrain" if model else "unknown", failures=failures if idle is None else (), idle_from_seconds=idle,
     )  # fmt: skip

@@ -1,5 +1,6 @@
-"""A node's hardware over time: piecewise constant levels, their integrals, and noise; exact by seed."""
+"""A node over time: piecewise constant levels of its hardware, their integrals, and noise; exact by seed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ from flopwatch_deploy.simulation.cluster import Cluster
 from flopwatch_deploy.simulation.segments import Life, Segment
 
 Array = npt.NDArray[np.float64]
+LevelsOf = Callable[[Life, Segment, int], tuple[float, ...]]
+"""Levels of one segment of a run on one of its nodes, in the order of their names."""
 
 LEVELS = (
     "kernel", "sm", "tensor", "dram", "power", "memory", "clock", "nic", "nvlink", "processes", "job", "throttled",
@@ -16,13 +19,16 @@ LEVELS = (
 """Ratios, watts, bytes, hertz, bytes a second a node, count, run number (0: none), 1 while thermally throttled."""
 
 GIB = 1024.0**3
-_FREE = (0.0, 0.0, 0.0, 0.0, 71.0, 0.6 * GIB, 345e6, 2e5, 0.0, 0.0, 0.0, 0.0)
+ALONE = 2e5
+"""What a node sends, bytes a second, whose run has no other."""
+_FREE = (0.0, 0.0, 0.0, 0.0, 71.0, 0.6 * GIB, 345e6, ALONE, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Course:
     """Levels of one node between ``edges``: row i holds from ``edges[i]`` to ``edges[i + 1]``."""
 
+    names: tuple[str, ...]
     edges: Array
     levels: Array
     integrals: Array
@@ -30,11 +36,11 @@ class Course:
     def at(self, times: Array) -> dict[str, Array]:
         """Every level at each time."""
         rows = self.levels[self._row(times)]
-        return {name: rows[:, index] for index, name in enumerate(LEVELS)}
+        return {name: rows[:, index] for index, name in enumerate(self.names)}
 
     def integral(self, name: str, times: Array) -> Array:
         """The level integrated from the first edge to each time, in its unit times seconds."""
-        index = LEVELS.index(name)
+        index = self.names.index(name)
         row = self._row(times)
         result: Array = self.integrals[row, index] + self.levels[row, index] * (times - self.edges[row])
         return result
@@ -44,22 +50,30 @@ class Course:
 
 
 def course(cluster: Cluster, node: int) -> Course:
-    """The course of a node from the cluster's start to its horizon."""
-    edges = [cluster.start_seconds]
+    """The course of a node's GPUs and network from the cluster's start to its horizon."""
+    return piecewise(cluster, node, LEVELS, _FREE, _levels)
+
+
+def piecewise(
+    cluster: Cluster, node: int, names: tuple[str, ...], free: tuple[float, ...], levels_of: LevelsOf
+) -> Course:
+    """The course of some levels of a node; ``free`` holds where no run does."""
+    lives = cluster.lives_on(node)
+    edges = [min([cluster.start_seconds, *(item.run.start_seconds for item in lives)])]
     levels: list[tuple[float, ...]] = []
-    for item in cluster.lives_on(node):
+    for item in lives:
         for segment in item.segments:
             if segment.begin_seconds > edges[-1]:
-                levels.append(_FREE)
+                levels.append(free)
                 edges.append(segment.begin_seconds)
-            levels.append(_levels(item, segment, node))
+            levels.append(levels_of(item, segment, node))
             edges.append(segment.end_seconds)
-    levels.append(_FREE)
+    levels.append(free)
     table = np.array(levels)
     bounds = np.array(edges)
     steps = table[:-1] * np.diff(bounds)[:, None]
-    integrals = np.vstack([np.zeros(len(LEVELS)), np.cumsum(steps, axis=0)])
-    return Course(edges=bounds, levels=table, integrals=integrals)
+    integrals = np.vstack([np.zeros(len(names)), np.cumsum(steps, axis=0)])
+    return Course(names=names, edges=bounds, levels=table, integrals=integrals)
 
 
 def _levels(item: Life, segment: Segment, node: int) -> tuple[float, ...]:
@@ -91,7 +105,7 @@ def _stepping(item: Life, node: int) -> tuple[float, ...]:
     clock = 1.14e9 if slow else 1.755e9
     return (
         kernel, kernel * 0.9, tensor, 0.42 * work + 0.1, power, 67.0 * GIB, clock,
-        2.4e10 * work, 1.1e11 * work, 1.0, float(run.number), 1.0 if slow else 0.0,
+        (2.4e10 if len(run.nodes) > 1 else ALONE) * work, 1.1e11 * work, 1.0, float(run.number), 1.0 if slow else 0.0,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What runs on the simulated cluster, and what befalls it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from flopwatch.accelerators import by_name
@@ -21,6 +21,18 @@ class Model:
     sequence_length: int
     global_batch_size: int
     """Sequences a step."""
+    tensor_parallel: int = 1
+    recompute: str | None = None
+    """What its trainer says that it computes a second time."""
+
+    def data_parallel(self, gpus: int) -> int:
+        """Replicas of the model on so many GPUs."""
+        return max(1, gpus // self.tensor_parallel)
+
+    def fitting(self, gpus: int) -> "Model":
+        """The model with the nearest batch that its replicas can share evenly."""
+        replicas = self.data_parallel(gpus)
+        return replace(self, global_batch_size=max(1, round(self.global_batch_size / replicas)) * replicas)
 
     def tokens_per_step(self) -> int:
         """Positions a step over all ranks."""
@@ -53,18 +65,22 @@ LLAMA_70B = Model(
     shape=_shape(80, (8192, 28672), (64, 8), 128_256, seq_len=8192),
     sequence_length=8192,
     global_batch_size=512,
+    tensor_parallel=8,
+    recompute="selective",
 )
 LLAMA_8B = Model(
     name="Llama-3-8B",
     shape=_shape(32, (4096, 14336), (32, 8), 128_256, seq_len=8192),
     sequence_length=8192,
     global_batch_size=512,
+    tensor_parallel=2,
 )
 MIXTRAL_8X22B = Model(
     name="Mixtral-8x22B",
     shape=_shape(56, (6144, 16384), (48, 8), 32_768, seq_len=4096, moe=_EXPERTS),
     sequence_length=4096,
     global_batch_size=1024,
+    tensor_parallel=8,
 )
 QWEN_7B = Model(
     name="Qwen2-7B",

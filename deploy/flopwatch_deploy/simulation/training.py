@@ -112,6 +112,8 @@ def facts(run: Run) -> tuple[RunFacts, ...]:
             source="log", origin="Megatron argument block", trainer="megatron_lm", shape=run.model.shape,
             world_size=run.gpus(), global_batch_size=run.model.global_batch_size,
             sequence_length=run.model.sequence_length, tokens_per_step=run.model.tokens_per_step(),
-            dtype="bf16", dtype_basis="log", tensor_parallel=min(8, run.gpus()), kind=run.kind,
+            dtype="bf16", dtype_basis="log", tensor_parallel=run.model.tensor_parallel,
+            data_parallel=run.model.data_parallel(run.gpus()), pipeline_parallel=1, context_parallel=1,
+            activation_recompute=run.model.recompute, kind=run.kind,
         ),
     )  # fmt: skip

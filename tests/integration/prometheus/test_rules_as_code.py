@@ -17,6 +17,9 @@ from tests.integration.views.site import Site, gpu_name, job_ref
 from tests.unit.collector.alerting.facts_of_runs import NOW, job
 
 from flopwatch import fleet_metrics
+from flopwatch.wire import JobSample, JobSighting, NodeSample
+from flopwatch_agent.sinks.exposition import series
+from flopwatch_agent.source import Snapshot
 from flopwatch_collector.config_alerts import ALERT_RULES
 from flopwatch_collector.facts import Facts
 from flopwatch_collector.prometheus.exposition import FleetReadout
@@ -38,7 +41,8 @@ EXPECTED_ALERTS = {
     "MfuLow", "MfuDrop", "HighUtilLowMfu", "IdleHeld", "JobHang", "HangSuspect", "Straggler", "ThermalThrottle",
     "GpuLost", "GpuUncorrectedErrors", "GpuRecoveryNeeded", "LinkDown", "NodeDown", "NoData", "AgentUnhealthy",
     "CollectorUnhealthy", "DeadMan", "BelowBreakeven", "MfuBelowNorm", "StepSpikes", "RestartStorm", "NoProgress",
-    "CkptSlow", "BudgetBurn", "LemonNode", "LinkDegraded",
+    "CkptSlow", "BudgetBurn", "LemonNode", "LinkDegraded", "HwThrottle", "GpuXid",
+    "NoCollectorOnDuty",
 }  # fmt: skip
 
 
@@ -131,7 +135,7 @@ def test_a_dashboard_s_file_is_what_its_source_makes(board: grafana.Board) -> No
 
 
 def test_expressions_of_dashboards_are_valid(tmp_path: Path) -> None:
-    chosen = {"$cluster": ".*", "$job_id": "17", "$instance": ".*"}
+    chosen = {"$cluster": ".*", "$job_id": "17", "$scheduler_job": "4711", "$instance": ".*"}
     expressions = [text for board in grafana.BOARDS for panel in board.panels for text, _ in panel.queries]
     lines = ["groups:", "  - name: dashboards", "    rules:"]
     for number, expression in enumerate(expressions):
@@ -153,6 +157,7 @@ def test_what_rules_and_dashboards_use_is_in_a_live_scrape(
     recorded = {rule["name"] for rule in rules() if rule["kind"] == "record"}
 
     scraped = _agent(tmp_path, fake_nvml, new_agent, processes) | _collector(tmp_path) | _evaluated()
+    scraped |= _whole_host()
     windows = {metric.name for metric in fleet_metrics.WINDOW}
 
     assert used - scraped - recorded <= windows, "only closed windows are not scraped but written"
@@ -164,10 +169,13 @@ def _agent(
     """What an agent exports while a job trains on its GPU and prints its steps."""
     with (folder / "train.log").open("wb") as log:
         trainer = processes(TRAIN, env={"SLURM_JOB_ID": "99", "RANK": "0"}, stdout=log)
-    fake_nvml.write("gpus 1", "gpm * 80 30 60 40", "nvlink * 18 1024 2048", f"proc 0 {trainer.pid} 60000")
+    fake_nvml.write(
+        "gpus 1", "gpm * 80 30 60 40", "nvlink * 18 1024 2048", "xid 0 79", f"proc 0 {trainer.pid} 60000"
+    )
     ports = build(folder / "ports", "mlx5_infiniband")
     agent = new_agent(collector_url="http://127.0.0.1:9", sys_root=ports)
     wanted = {
+        "flopwatch_gpu_xid_errors_total", "flopwatch_job_main_thread_ratio",
         "flopwatch_gpu_tensor_active_ratio", "flopwatch_job_gpu_info", "flopwatch_node_cpu_busy_ratio",
         "flopwatch_gpu_throttle_seconds_total", "flopwatch_gpu_nvlink_transmit_bytes_total", "hw_network_up",
         "flopwatch_job_step_age_seconds",
@@ -178,6 +186,19 @@ def _agent(
 
     eventually(lambda: wanted <= names(), 60)
     return names()
+
+
+def _whole_host() -> set[str]:
+    """What an agent exports of disks, a job's cgroup and its data loaders, which a test's machine may not have."""
+    numbers = (
+        "training_cpu_cores", "loader_cpu_cores", "loader_busiest_ratio", "io_wait_ratio", "cpu_pressure_ratio",
+        "memory_used_bytes", "memory_limit_bytes", "disk_read_bytes", "major_faults", "cache_refaults",
+    )  # fmt: skip
+    sample = JobSample(time_seconds=NOW, job="slurm:7", **dict.fromkeys(numbers, 1))
+    node = NodeSample(time_seconds=NOW, disk_read_bytes=1, memory_pressure_ratio=0.0, io_pressure_ratio=0.0)
+    job = JobSighting(ref="slurm:7", scheduler_job_id="7")
+    snapshot = Snapshot(now=NOW, interval_seconds=10.0, node_sample=node, job_samples=(sample,), jobs=(job,))
+    return {metric.name for metric, _, _ in series(snapshot, "1", 0)}
 
 
 def _collector(folder: Path) -> set[str]:
