@@ -1,7 +1,7 @@
 """What breaks a run's pace: regular dips with what its hosts write in them, and what moves while a run is silent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ NOTABLE_SHARE = 0.01
 LOOK_SECONDS = 7_200.0
 OVERDUE_SECONDS = 60.0
 USUAL_SECONDS = 900.0
+AGAIN_SECONDS = 60.0
 SETTLED_SECONDS, SILENT_SECONDS = 30.0, 120.0
 """Traffic of a silence is that from so long after its beginning on, and of so long at most."""
 
@@ -84,6 +85,33 @@ def movement_of(store: Store, job: JobNow, now: float) -> Movement:
     return Movement(
         nic_ratio=_traffic_ratio(store, job, since, now), disk_writing=writes_since(hosts, since, now)
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Moved:
+    since: float
+    at: float
+    movement: Movement
+
+
+@dataclass(slots=True)
+class Movements:
+    """What moves in the silences of runs, read again once a minute while a silence lasts. One thread asks."""
+
+    known: dict[int, _Moved] = field(default_factory=dict)
+
+    def of(self, store: Store, job: JobNow, now: float) -> Movement:
+        """Of one run that is silent."""
+        since = job.timeline.last_progress_seconds if job.timeline is not None else None
+        if since is None:
+            return Movement()
+        number = job.record.number
+        found = self.known.get(number)
+        if found is None or found.since != since or not 0.0 <= now - found.at < AGAIN_SECONDS:
+            found = _Moved(since=since, at=now, movement=movement_of(store, job, now))
+            self.known = {one: kept for one, kept in self.known.items() if now - kept.at < 2 * AGAIN_SECONDS}
+            self.known[number] = found
+        return found.movement
 
 
 def _traffic_ratio(store: Store, job: JobNow, since: float, now: float) -> float | None:

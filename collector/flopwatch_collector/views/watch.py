@@ -13,7 +13,7 @@ from flopwatch_collector.model import Columns, FleetState, empty
 from flopwatch_collector.views import watching
 from flopwatch_collector.views.link_health import LinkBook
 from flopwatch_collector.views.node_health import XID_SECONDS, Reported, Seen, healths, incidents_of
-from flopwatch_collector.views.pace import movement_of
+from flopwatch_collector.views.pace import Movements
 from flopwatch_collector.views.present import JobNow
 from flopwatch_collector.views.sources import Sources
 from flopwatch_collector.views.spending import SpendingBook
@@ -33,6 +33,7 @@ class Watch:
     seen: Seen = field(default_factory=Seen)
     suspects: dict[int, tuple[Suspect | None, ...]] = field(default_factory=dict)
     links: LinkBook = field(default_factory=LinkBook)
+    movements: Movements = field(default_factory=Movements)
     lemons: tuple[Lemon, ...] = ()
     reported_seconds: float = 0.0
     spending: SpendingBook = field(default_factory=SpendingBook)
@@ -82,7 +83,7 @@ class Watch:
                 frozen=watching.frozen_of(drops.get(row.job_id)),
                 trend=row.trend,
                 norm_ratio=norms.get(number),
-                silence=_with_movement(sources, job, silence, now),
+                silence=self._with_movement(sources, job, silence, now),
                 suspects=self.suspects.get(number, ()),
                 launches=_launches(job),
                 launches_without_progress=watching.launches_without_progress(job.timeline),
@@ -91,6 +92,14 @@ class Watch:
                 spending=spendings.get(number),
             )
         return made
+
+    def _with_movement(
+        self, sources: Sources, job: JobNow, silence: Silence | None, now: float
+    ) -> Silence | None:
+        """The silence with what moves in it, which is read of those only that it can decide."""
+        if not may_decide(silence):
+            return silence
+        return self.movements.of(sources.store, job, now).seen_in(silence)
 
     def _report(
         self,
@@ -119,11 +128,6 @@ class Watch:
                 suspect = suspect_of(gpus, watching.link_signals(state, traffic, own))
             suspects[number] = (*self.suspects.get(number, ()), suspect)[-REPORTS:]
         self.suspects = suspects
-
-
-def _with_movement(sources: Sources, job: JobNow, silence: Silence | None, now: float) -> Silence | None:
-    """The silence with what moves in it, which is read of those only that it can decide."""
-    return movement_of(sources.store, job, now).seen_in(silence) if may_decide(silence) else silence
 
 
 def _launches(job: JobNow) -> tuple[float, ...]:

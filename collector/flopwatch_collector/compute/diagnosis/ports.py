@@ -1,11 +1,13 @@
 """A run's network ports over a window: what they carry of their line rate, new errors, and links that went down."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from flopwatch_collector.compute.diagnosis.window import by_key, rate
+from flopwatch_collector.compute.diagnosis.window import Floats, growth
 from flopwatch_collector.model import Columns
 
 
@@ -42,42 +44,50 @@ class NodeLinks:
 
 
 def windows(rows: Columns) -> tuple[PortWindow, ...]:
-    """Every port of ``PORT_COLUMNS``."""
-    found = []
-    for node, own in by_key(rows, "node").items():
-        for port in dict.fromkeys(own["port"].tolist()):
-            chosen = own["port"] == port
-            found.append(_port(node, {name: values[chosen] for name, values in own.items()}))
-    return tuple(found)
-
-
-def _port(node: int, rows: Columns) -> PortWindow:
-    speed = _last(rows["link_rate_bits_per_second"])
-    up = _last(rows["link_up"])
-    speeds = rows["link_rate_bits_per_second"][np.isfinite(rows["link_rate_bits_per_second"])]
-    return PortWindow(
-        node=node,
-        port=str(rows["port"][-1]),
-        role=str(rows["role"][-1]),
-        transmit_bytes_per_second=rate(rows, "transmit_bytes"),
-        receive_bytes_per_second=rate(rows, "receive_bytes"),
-        line_bytes_per_second=None if speed is None or speed <= 0 else speed / 8.0,
-        best_bits_per_second=float(speeds.max()) if speeds.size else None,
-        new_errors=_grown(rows["errors"]),
-        link_up=None if up is None else up > 0,
-        was_up=bool((rows["link_up"] > 0).any()),
+    """Every port of ``PORT_COLUMNS``, all at once: a large run has thousands."""
+    if not rows["ts"].size:
+        return ()
+    names: dict[str, int] = {}
+    port = np.array([names.setdefault(name, len(names)) for name in rows["port"].tolist()])
+    device = rows["node"].astype(np.int64) * len(names) + port
+    order = np.lexsort((rows["ts"], device))
+    own = {name: values[order] for name, values in {**rows, "device": device}.items()}
+    first = np.flatnonzero(np.diff(own["device"], prepend=own["device"][0] - 1))
+    sent, taken, errors = (
+        growth(own, name, "device") for name in ("transmit_bytes", "receive_bytes", "errors")
+    )
+    speeds, ups = (_last(own[name], first) for name in ("link_rate_bits_per_second", "link_up"))
+    best = _known(np.fmax.reduceat(own["link_rate_bits_per_second"], first))
+    was_up = np.logical_or.reduceat(own["link_up"] > 0, first).tolist()
+    newest = np.append(first[1:], order.size) - 1
+    return tuple(
+        PortWindow(
+            node=number // len(names),
+            port=own["port"][row],
+            role=own["role"][row],
+            transmit_bytes_per_second=sent[number].rate if number in sent else None,
+            receive_bytes_per_second=taken[number].rate if number in taken else None,
+            line_bytes_per_second=speed / 8.0 if speed is not None and speed > 0 else None,
+            best_bits_per_second=best[at],
+            new_errors=int(errors[number].grown) if number in errors else None,
+            link_up=None if up is None else up > 0,
+            was_up=was_up[at],
+        )
+        for at, (number, row, speed, up) in enumerate(
+            zip(own["device"][first].tolist(), newest.tolist(), speeds, ups, strict=True)
+        )
     )
 
 
-def _last(values: np.ndarray) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known[-1]) if known.size else None
+def _last(values: Floats, first: npt.NDArray[np.int64]) -> list[float | None]:
+    """By stretch of rows: its last value that is known."""
+    known = np.where(np.isfinite(values), np.arange(values.size), -1)
+    place = np.maximum.reduceat(known, first)
+    return _known(np.where(place >= 0, values[place], np.nan))
 
 
-def _grown(values: np.ndarray) -> int | None:
-    known = values[np.isfinite(values)]
-    steps = np.diff(known)
-    return int(steps[steps > 0].sum()) if known.size > 1 else None
+def _known(values: Floats) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 def of_nodes(ports: Iterable[PortWindow]) -> dict[int, NodeLinks]:

@@ -89,12 +89,6 @@ def growth(rows: Columns, name: str, key: str = "gpu") -> dict[int, Growth]:
     }
 
 
-def rate(rows: Columns, name: str) -> float | None:
-    """A counter's growth a second over rows of one device in time order."""
-    found = growth({**rows, "device": np.zeros(rows["ts"].size)}, name, "device").get(0)
-    return None if found is None else found.rate
-
-
 def mean_over(values: Mapping[int, float], devices: Mapping[int, object]) -> float | None:
     """The mean over all devices; None where the value of one is not known."""
     return sum(values.values()) / len(devices) if devices and len(values) == len(devices) else None

@@ -17,11 +17,12 @@ def columns(**values):
 
 
 def test_a_rate_leaves_out_gaps_in_which_the_counter_fell_and_unknown_values() -> None:
-    rows = columns(ts=[0, 10, 20, 30, 40], bytes=[100, 300, NAN, 50, 250])
+    rows = columns(gpu=[3] * 5 + [4], ts=[0, 10, 20, 30, 40, 0], bytes=[100, 300, NAN, 50, 250, 5])
 
-    # 200 in 10 s, then a reset, then 200 in 10 s.
-    assert window.rate(rows, "bytes") == 20.0
-    assert window.rate(columns(ts=[0.0], bytes=[5.0]), "bytes") is None
+    found = window.growth(rows, "bytes")
+
+    # 200 in 10 s, then a reset, then 200 in 10 s; of one value nothing grew.
+    assert {number: each.rate for number, each in found.items()} == {3: 20.0}
 
 
 def test_the_95th_percentile_lies_between_two_samples_and_needs_nine_in_ten() -> None:
@@ -102,6 +103,21 @@ def test_a_nodes_share_of_line_rate_is_over_its_rdma_ports_that_are_up() -> None
     assert links.bytes_per_second == 50e9
     assert links.line_ratio == pytest.approx(0.5)
     assert (links.errors, links.link_up) == (4, True)
+
+
+def test_each_port_of_each_node_has_its_own_course_in_whatever_order_rows_come() -> None:
+    other = port("mlx5_0/1", [7, 6, 11], up=0.0, rate=100e9)
+    rows = joined(port("mlx5_0/1", [0, 40, 80], errors=2.0), other | {"node": other["node"] + 1})
+    rows["link_up"][4], rows["link_rate_bits_per_second"][5] = 1.0, NAN
+    shuffled = {name: values[[5, 2, 0, 3, 1, 4]] for name, values in rows.items()}
+
+    first, second = sorted(ports.windows(shuffled), key=lambda one: one.node)
+
+    assert (first.node, first.transmit_bytes_per_second, first.new_errors) == (1, 40.0, 4)
+    assert (first.link_up, first.was_up, first.best_bits_per_second) == (True, True, 400e9)
+    # The counter fell by 1 in the first gap and grew by 5 in the second; the link was up in between.
+    assert (second.node, second.transmit_bytes_per_second, second.new_errors) == (2, 5.0, 0)
+    assert (second.link_up, second.was_up, second.line_bytes_per_second) == (False, True, 12.5e9)
 
 
 def test_a_port_whose_rate_is_not_known_leaves_the_share_unknown() -> None:
