@@ -1,4 +1,4 @@
-"""The loop: takes what the sources read, keeps a snapshot for ``/metrics``, and writes batches to the spool."""
+"""The loop: takes what the sources read, tells it to ``/metrics``, and writes batches to the spool."""
 
 import dataclasses
 import errno
@@ -50,6 +50,8 @@ EARLY_SECONDS = 2.0
 """How long a new job, an end or a fault waits for the next batch at most."""
 ROWS_SECONDS = 5.0
 """How long steps of known jobs, and samples taken more often, wait for it: a batch costs a sync and a request."""
+TURN_SECONDS = 2.5
+"""Between two looks for faults at least, where samples are taken more often."""
 FINE_SECONDS = 1.0
 """Below this interval every sample is sent at once."""
 EARLY_SHARE = 0.9
@@ -87,8 +89,8 @@ class Daemon:
         self._sdk = sdk_socket(settings, environ)
         self._jobs = self._job_watch(Procfs(proc), boot, folder)
         self._maker = BatchMaker(self._identity(boot, version))
-        self._snapshot: Snapshot | None = None
-        self._server = ExpositionServer(settings.host, settings.port, lambda: self._snapshot, version)
+        self._turned: float | None = None
+        self._server = ExpositionServer(settings.host, settings.port, self._now_known, version)
         self._inventory = Inventory()
         self._expected: tuple[str, ...] = ()
         self._expected_at = float("-inf")
@@ -153,6 +155,7 @@ class Daemon:
 
     def _turn(self) -> Outcome:
         interval = self._settings.interval_seconds
+        pause = turn_seconds(interval)
         due, written = time.monotonic() + min(1.0, interval), float("-inf")
         while not self._stopping:
             moment = time.monotonic()
@@ -162,7 +165,7 @@ class Daemon:
             if is_due or (write and written > 0):
                 self._cycle(write=write)
                 written = moment if write else written
-                due = max(due + interval, time.monotonic()) if is_due else due
+                due = max(due + pause, time.monotonic()) if is_due else due
             self._use.look(moment)
             if self._gpu.needs_restart or self._use.is_too_large:
                 return "restart"
@@ -186,7 +189,7 @@ class Daemon:
         self._jobs.bell.wait(max(0.01, min(due - time.monotonic(), LOOK_SECONDS)))
 
     def _cycle(self, *, write: bool) -> None:
-        """A new snapshot, and a batch of everything since the last one where it is time."""
+        """A look at what changed, and a batch of everything since the last one where it is time."""
         now, monotonic = time.time(), time.monotonic()
         if monotonic - self._expected_at >= EXPECTED_SECONDS:
             self._expected, self._expected_at = nvidia_controllers(self._sys), monotonic
@@ -211,7 +214,7 @@ class Daemon:
             if self._queue is not None:
                 self._write(self._queue, now, monotonic, joined(parts), taken)
         self._gpu.note_owners(owners_of(taken.sightings))
-        self._snapshot = self._new_snapshot(now, taken)
+        self._turned = now
 
     def _write(self, queue: Queue, now: float, monotonic: float, readings: Readings, taken: Taken) -> None:
         sequence = queue.spool.next_sequence
@@ -253,7 +256,11 @@ class Daemon:
             logger.error("the spool cannot be written (%s): hardware samples are lost until it can", what)
         self._write_failed = True
 
-    def _new_snapshot(self, now: float, taken: Taken) -> Snapshot:
+    def _now_known(self) -> Snapshot | None:
+        """What ``/metrics`` tells: put together from what was read when somebody asks."""
+        if self._turned is None:
+            return None
+        now, taken = time.time(), self._jobs.peek()
         read = joined([poller.latest or Readings() for poller in self._pollers])
         interval = self._settings.interval_seconds
         nodes = [sample for sample in read.node_samples if is_fresh(sample, now, interval)]
@@ -273,6 +280,7 @@ class Daemon:
             affinity=self._affinity,
             health=(*(poller.health() for poller in self._all_pollers()), self._jobs.health()),
             counters=self._counters(),
+            turned_seconds=self._turned,
         )
 
     def _all_pollers(self) -> tuple[Poller, ...]:
@@ -365,6 +373,11 @@ class Daemon:
         self._kernel_log.close()
         os.close(self._lock_file)
         return closed
+
+
+def turn_seconds(interval_seconds: float) -> float:
+    """Seconds from one turn of the loop to the next: samples wait in the sources, so not each of them needs one."""
+    return interval_seconds if interval_seconds < FINE_SECONDS else max(interval_seconds, TURN_SECONDS)
 
 
 def batch_wait(interval_seconds: float, *, news: bool, rows: bool) -> float:

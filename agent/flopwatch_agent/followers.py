@@ -71,6 +71,13 @@ class Followers:
         if not own:
             del self._of_job[follower.job]
 
+    def needs_arrivals(self, now: float) -> bool:
+        """Whether a file is at work whose rows are dated by when they are read."""
+        return any(
+            not item.tells_times and 0 <= now - (item.last_read_seconds or 0.0) <= QUIET_SECONDS
+            for item in self._files.values()
+        )
+
     def poll(self, now: float) -> Iterator[Polled]:
         """Read what came to the files that are due, as much as one look may cost."""
         began, budget = self._spent(), BYTES_A_LOOK

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from flopwatch.wire import GpuDevice, GpuSample
 from flopwatch_agent import nvml
 from flopwatch_agent.counter_watch import CounterWatch
+from flopwatch_agent.link_counts import LinkCounts
 from flopwatch_agent.nvml import FieldBatch, Gpm, Handle, NvmlError
 from flopwatch_agent.nvml_fields import (
     DETAIL_FIELDS,
@@ -16,6 +17,7 @@ from flopwatch_agent.nvml_fields import (
     GPM_CYCLES,
     GPM_CYCLES_BRANCH,
     GPM_METRICS,
+    LINK_RATES,
     PCIE_FIELDS,
     Field,
     known_on,
@@ -42,6 +44,7 @@ MOST_PER_SECOND = {
     "nvlink_receive_bytes": 5e12,
 }  # fmt: skip
 """More than any GPU or superchip does: PCIe 6 with 16 lanes carries 0.13, NVLink 5 with 18 links 0.9 TB/s each way."""
+LINKS = "NVLink"
 PCIE_COUNTERS = ("pcie_transmit_bytes", "pcie_receive_bytes")
 INSTANCE_METRICS = tuple((number, name) for number, name in GPM_METRICS if name.endswith("_ratio"))
 COUNTERS = frozenset(("ecc_corrected", "ecc_uncorrected", "remapped_rows", "recovery_action", "nvlink_transmit_bytes",
@@ -102,6 +105,8 @@ class GpuReader:
         """How much time a sample stands for, where that is not the agent's own interval."""
         self.details: dict[str, float] = {}
         """What changes rarely or is told at ``/metrics`` only: values by ``name`` or ``name/label``."""
+        self.links = LinkCounts()
+        self._link_rate: float | None = None
         self._handle = handle
         self._batch = FieldBatch(handle, reads.fields)
         self._detail_batch = FieldBatch(handle, reads.details)
@@ -133,6 +138,7 @@ class GpuReader:
         unread = values_missing(values)
         values.update(self._inert(now))
         self._check_counters(values, now)
+        self._judge_links(values)
         if not 0.0 <= now - self._details_at < DETAIL_SECONDS:
             self._details_at = now
             self.details = self._detailed()
@@ -159,6 +165,14 @@ class GpuReader:
             value = values.get(name)
             if value is not None:
                 values[name] = type(value)(self._watch.checked((self.device.uuid, name), value, now, most))
+
+    def _judge_links(self, values: dict[str, Any]) -> None:
+        """Leave out NVLink's counters while they cannot be right, and say so."""
+        self.links.judge(values, self._link_rate)
+        if self.links.doubt is not None:
+            self.gaps[LINKS] = f"GPU {self.device.slot}: {self.links.doubt}"
+        else:
+            self.gaps.pop(LINKS, None)
 
     def _note_link(self, kernel_active: float | None) -> None:
         """Keep the PCIe link as it is at work: an idle GPU lowers its generation."""
@@ -245,10 +259,13 @@ class GpuReader:
         gpm = self._gpm
         found = self._attempt("GPM", gpm.read) if gpm is not None else None
         if found is None:
+            self._link_rate = None
             if gpm is not None:
                 gpm.forget()
             return self._pcie_counters()
         values: dict[str, Any] = {}
+        rates = [found.pop(name) for name in LINK_RATES if name in found]
+        self._link_rate = sum(rates) if rates else None
         for name, value in found.items():
             if name.endswith("_ratio"):
                 values[name] = ratio(value)

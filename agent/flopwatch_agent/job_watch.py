@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 TICK_SECONDS = (0.1, 1.0)
 """Shortest and longest time between two looks at logs and SDK messages; else the interval."""
+RELAXED = 2.5
+"""So much longer where every log that is at work tells the times of its rows."""
 SHORTEST_SECONDS = 0.02
 """Between two looks however many processes send their first message."""
 OBSERVE_SECONDS = (0.5, 5.0)
@@ -115,7 +117,7 @@ class JobWatch:
         self._told: set[tuple[str, str, str]] = set()
         self._observe_at = self._scan_at = 0.0
         self._began: float | None = None
-        self._ready = False
+        self._ready = self._hears = False
         self._listed: dict[str, tuple[int, ...] | None] = {}
         self._tick_seconds = within(TICK_SECONDS, gpus.interval_seconds)
         self._observe_seconds = within(OBSERVE_SECONDS, gpus.interval_seconds * 5)
@@ -199,8 +201,15 @@ class JobWatch:
                 self._read_seconds = time.time()
             self._duration = time.monotonic() - began
             self._stop.wait(SHORTEST_SECONDS)
-            self._wake.wait(self._tick_seconds if self._ready else TICK_SECONDS[0])
+            self._wake.wait(self._pause_seconds())
             self._wake.clear()
+
+    def _pause_seconds(self) -> float:
+        """Time until the next look: longer while neither messages nor the times of rows depend on it."""
+        if not self._ready:
+            return TICK_SECONDS[0]
+        is_dated = not self._hears and not self._steps.needs_arrivals(time.time())
+        return self._tick_seconds * (RELAXED if is_dated else 1.0)
 
     def _guarded(self, what: str, part: Callable[[], T], otherwise: T) -> T:
         """What a part of a look gives; where it fails, the rest of the look and its rows are not lost with it."""
@@ -219,6 +228,7 @@ class JobWatch:
         messages = self._sdk.take() if self._sdk is not None and ready else []
         known = [item for item in messages if self._jobs.ref_of(item.pid) is not None]
         strange = [item for item in messages if self._jobs.ref_of(item.pid) is None]
+        self._hears = bool(messages)
         strangers = {item.pid for item in strange} - self._peers
         listed = self._gpus.processes()
         observed = ready and (bool(strangers) or moment >= self._observe_at or listed != self._listed)

@@ -19,6 +19,7 @@ HISTORY_SLACK_SECONDS = 2.0
 MAX_BACKLOG_ROWS = 50_000
 SETTLED_SECONDS = 5.0
 """Longer than a reader waits for the rest of a block."""
+UNSTAMPED = frozenset({"arrival", "none"})
 NOTHING = Output()
 
 
@@ -74,6 +75,10 @@ class Follower:
     last_poll_seconds: float | None = None
     seen_bytes: int = 0
     """The file's size as of the last poll."""
+    tells_times: bool = False
+    """Whether the last rows carry times of their own: then it does not matter when they are read."""
+    arrivals: tuple[float | None, float | None] = (None, None)
+    """When the last bytes came, and those before them: a reader may hold rows back."""
     settled: bool = False
     """Nothing came for a while and the reader was told so: there is nothing to do until bytes come."""
 
@@ -100,7 +105,8 @@ class Follower:
             data := self.file.read(min(self._until_border(), CHUNK_BYTES, budget - taken))
         ):
             taken += len(data)
-            self.reader.feed(data, self._arrival(status.st_mtime, now))
+            self.arrivals = (self._arrival(status.st_mtime, now), self.arrivals[0])
+            self.reader.feed(data, self.arrivals[0])
             parts.append(self._kept(self.reader.take()))
         if taken:
             self.last_read_seconds, self.settled = now, False
@@ -155,7 +161,9 @@ class Follower:
     def _kept(self, output: Output) -> Output:
         """The output without what is history or was sent; its rows are put aside for dating."""
         offset = self.file.offset
-        self.has_times = self.has_times or any(row.seconds is not None for row in output.steps)
+        if output.steps:
+            self.has_times = self.has_times or any(row.seconds is not None for row in output.steps)
+            self.tells_times = all(self._is_stamped(row) for row in output.steps)
         if offset <= self.sent_until:
             self.rows_seen += len(output.steps)
             return Output(runs=output.runs, family=output.family)
@@ -166,6 +174,9 @@ class Follower:
         self.backlog.extend(output.steps)
         del self.backlog[:-MAX_BACKLOG_ROWS]
         return dataclasses.replace(output, steps=())
+
+    def _is_stamped(self, row: Row) -> bool:
+        return row.basis not in UNSTAMPED and row.end_time_seconds not in (None, *self.arrivals)
 
     def _is_of_this_run(self, row: Row) -> bool:
         time = row.end_time_seconds

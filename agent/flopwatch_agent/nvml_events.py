@@ -13,7 +13,7 @@ from flopwatch_agent.xids import XidCounter
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 10
-WAIT_MILLISECONDS = 1000
+WAIT_MILLISECONDS = 1500
 ERROR_PAUSE_SECONDS = 5.0
 XID, MIG_CHANGE, UNAVAILABLE, RECOVERY = 0x8, 0x100, 0x4000, 0x8000
 WANTED = XID | MIG_CHANGE | UNAVAILABLE | RECOVERY
@@ -36,7 +36,7 @@ class EventWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end after its present wait, which lasts a second at most."""
+        """Ask the thread to end after its present wait, which lasts a second and a half at most."""
         self._stop.set()
 
     def join(self, seconds: float) -> bool:

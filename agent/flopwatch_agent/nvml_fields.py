@@ -107,7 +107,11 @@ GPM_METRICS: tuple[tuple[int, str], ...] = (
     (10, "dram_active_ratio"),
     (20, "pcie_transmit_bytes"),
     (21, "pcie_receive_bytes"),
+    (60, "link_receive_rate"),
+    (61, "link_transmit_rate"),
 )
+LINK_RATES = ("link_receive_rate", "link_transmit_rate")
+"""What all NVLinks carry, in MiB/s; only to tell whether their counters may be believed."""
 GPM_CYCLES: tuple[tuple[int, str], ...] = (
     (248, "sm_cycles/elapsed"),
     (249, "sm_cycles/active"),

@@ -134,6 +134,8 @@ class Snapshot:
     affinity: tuple[Affinity, ...] = ()
     health: tuple[SourceHealth, ...] = ()
     counters: tuple[tuple[str, int], ...] = ()
+    turned_seconds: float | None = None
+    """When the agent's loop turned last."""
 
 
 def joined(parts: Iterable[Readings]) -> Readings:

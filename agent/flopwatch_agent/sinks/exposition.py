@@ -1,4 +1,4 @@
-"""Serves ``/metrics`` and ``/healthz`` from the last snapshot: a scrape collects nothing and waits for nothing.
+"""Serves ``/metrics`` and ``/healthz`` from what was read last: a scrape reads nothing and waits for nothing.
 
 Every series is made anew from the snapshot, so nothing outlives its sample.
 """
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 MAX_SERIES = 2000
 POLL_SECONDS = 30.0
+SHORTEST_PATIENCE_SECONDS = 10.0
 Series = tuple[metrics.Metric, tuple[str, ...], float]
 
 
@@ -248,6 +249,11 @@ def log_series(snapshot: Snapshot, names: dict[str, str]) -> Iterator[Series]:
         yield metrics.LOG_LAG, (names[ref],), float(lag)
 
 
+def patience_seconds(snapshot: Snapshot) -> float:
+    """How long the agent's loop may take for a turn."""
+    return max(SHORTEST_PATIENCE_SECONDS, STALE_INTERVALS * snapshot.interval_seconds)
+
+
 class QuietServer(ThreadingHTTPServer):
     """A client that hangs up in the middle is no news."""
 
@@ -329,10 +335,11 @@ class ExpositionHandler(BaseHTTPRequestHandler):
             self._answer(404, "text/plain; charset=utf-8", b"flopwatch agent: /metrics, /healthz\n")
 
     def _health(self) -> tuple[int, str, bytes]:
-        """200 while the agent's loop turns: a snapshot older than three intervals is none."""
+        """200 while the agent's loop turns: not when three intervals, or ten seconds, passed without."""
         snapshot = self.latest()
+        turned = None if snapshot is None else snapshot.turned_seconds
         kind = "text/plain; charset=utf-8"
-        if snapshot is None or abs(time.time() - snapshot.now) > STALE_INTERVALS * snapshot.interval_seconds:
+        if snapshot is None or turned is None or abs(time.time() - turned) > patience_seconds(snapshot):
             return 503, kind, b"the agent's loop does not turn\n"
         return 200, kind, b"ok\n"
 

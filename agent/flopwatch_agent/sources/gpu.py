@@ -13,6 +13,7 @@ from flopwatch_agent.counter_watch import CounterWatch
 from flopwatch_agent.freshness import is_fresh
 from flopwatch_agent.gpu_reader import GpuReader, describe, describe_instance, instance_reads, reads_for
 from flopwatch_agent.gpu_worker import STUCK_SECONDS, GpuWorker, worker_state
+from flopwatch_agent.link_counts import LinkCounts, compare
 from flopwatch_agent.nvml import NvmlError
 from flopwatch_agent.nvml_events import EventWatch
 from flopwatch_agent.nvml_fields import NEWEST_KNOWN_BRANCH, branch_of
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 30.0
 RESCAN_SECONDS = 60.0
 CLOSE_SECONDS = 1.8
-"""How long closing waits for calls that are under way; a wait for events lasts a second."""
+"""How long closing waits for calls that are under way; a wait for events lasts a second and a half."""
 MISMATCH_RESTART_SECONDS = 60.0
 NEEDS_NEW_PROCESS = frozenset((nvml.LIBRARY_MISMATCH, nvml.UNKNOWN))
 OPENING = "NVML is being opened"
@@ -123,9 +124,14 @@ class GpuSource:
 
     def note_owners(self, owners: Mapping[str, str | None]) -> None:
         """Whose job holds each GPU now: it goes into the next samples."""
+        of_job: dict[str, list[LinkCounts]] = {}
         for worker in list(self._workers):
             for reader in worker.readers:
                 reader.job = owners.get(reader.device.uuid)
+                if reader.job is not None:
+                    of_job.setdefault(reader.job, []).append(reader.links)
+        for links in of_job.values():
+            compare(links)
 
     def latest(self, now: float) -> tuple[GpuSample, ...]:
         """Each GPU's last sample, none of them older than three intervals."""

@@ -1,9 +1,9 @@
 """NIC ports from sysfs: RDMA under class/infiniband, Slingshot under class/cxi, Ethernet under class/net.
 
-Which files a port's figures lie in is found once a minute, or when a device came or went; in between only those
-files are read, through descriptors that stay open. Counters stay counters. InfiniBand's ``port_xmit_data`` and
-``port_rcv_data`` count words of four octets, on mlx5 and hfi1 alike; EFA counts bytes in ``hw_counters``. One file
-that cannot be read costs its value, never the port.
+Which files a port's figures lie in is found once a minute, or when a device came or went, which is looked at every
+five seconds, with the counters of errors; in between only bytes and waits are read, through descriptors that stay
+open. Counters stay counters. InfiniBand's ``port_xmit_data`` and ``port_rcv_data`` count words of four octets, on mlx5
+and hfi1 alike; EFA counts bytes in ``hw_counters``. One file that cannot be read costs its value, never the port.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ from flopwatch_agent.sysfs import HeldFiles, KernelTree
 
 WORD_BYTES = 4
 SLOW_SECONDS = 60.0
+RARE_SECONDS = 5.0
 SATURATED = 0xFFFFFFFF
 MOST_BYTES_PER_SECOND = 1e12
 """Of a port that does not tell its rate."""
@@ -72,9 +73,20 @@ class NetworkSource:
         self._ports: tuple[Port, ...] = ()
         self._found_at: float | None = None
         self._devices: tuple[tuple[str, ...], ...] = ()
+        self._looked_at = float("-inf")
+        self._errors: dict[str, int | None] = {}
 
     def read(self, now: float) -> Readings:
-        """One sample a port."""
+        """One sample a port; its errors are as of the last five seconds."""
+        if not 0 <= now - self._looked_at < RARE_SECONDS:
+            self._looked_at = now
+            self._look(now)
+            self._errors = {port.name: self._sum(port.errors) for port in self._ports}
+        samples = (self._sample(now, port) for port in self._ports)
+        return Readings(port_samples=tuple(sample for sample in samples if sample is not None))
+
+    def _look(self, now: float) -> None:
+        """Find the ports and their files anew, where it is time or a device came or went."""
         devices = tuple(self._sys.names(folder) for folder in (RDMA, CXI, NET))
         due = self._found_at is None or not 0 <= now - self._found_at < SLOW_SECONDS
         if due or devices != self._devices:
@@ -82,8 +94,6 @@ class NetworkSource:
             self._devices, self._found_at = devices, now
             found = (*self._rdma(), *self._slingshot(), *self._ethernet())
             self._ports = tuple(self._with_files(port) for port in found)
-        samples = (self._sample(now, port) for port in self._ports)
-        return Readings(port_samples=tuple(sample for sample in samples if sample is not None))
 
     def _with_files(self, port: Port) -> Port:
         """The port with those of its counters that there are; the others are looked for again in a minute."""
@@ -105,7 +115,7 @@ class NetworkSource:
             scope="function" if port.is_function else None,
             transmit_bytes=transmit,
             receive_bytes=receive,
-            errors=self._sum(port.errors),
+            errors=self._errors.get(port.name),
             waits=None if port.waits is None else self._files.number(port.waits),
             link_up=port.up,
             link_rate_bits_per_second=port.rate_bits_per_second,

@@ -142,6 +142,10 @@ class StepsSource:
         self._settle(now, collected)
         return as_readings(collected)
 
+    def needs_arrivals(self, now: float) -> bool:
+        """Whether a log at work is dated by when it is read."""
+        return self._followers.needs_arrivals(now)
+
     def hear(self, messages: list[tuple[Datagram, str, int]]) -> Readings:
         """What SDK messages say; each comes with the job and the start of its sender, as the kernel names them."""
         collected = Collected()
@@ -392,9 +396,4 @@ def is_whole(sighting: JobSighting) -> bool:
 
 def as_readings(collected: Collected) -> Readings:
     """What was gathered, as a source gives it."""
-    return Readings(
-        steps=tuple(collected.steps),
-        phases=tuple(collected.phases),
-        sessions=tuple(collected.sessions),
-        findings=tuple(collected.findings),
-    )
+    return Readings(**{name: tuple(getattr(collected, name)) for name in Collected.__slots__})

@@ -5,6 +5,7 @@ import resource
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,35 @@ def test_healthz_answers_and_other_paths_do_not(new_agent) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{agent.port}/etc/passwd", timeout=5)
     assert caught.value.code == 404
     caught.value.close()
+
+
+@pytest.mark.parametrize(("ago_seconds", "status"), [(9.0, 200), (11.0, 503), (None, 503)])
+def test_healthz_tells_whether_the_loop_turns_and_not_whether_the_page_is_made(
+    ago_seconds: float | None, status: int
+) -> None:
+    import urllib.error
+    import urllib.request
+
+    from flopwatch_agent.sinks.exposition import ExpositionServer
+    from flopwatch_agent.source import Snapshot
+
+    def known() -> Snapshot:
+        now = time.time()
+        turned = None if ago_seconds is None else now - ago_seconds
+        return Snapshot(now=now, interval_seconds=1.0, turned_seconds=turned)
+
+    server = ExpositionServer("127.0.0.1", 0, known, "1")
+    server.start()
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=30) as answer:
+            found = answer.status
+    except urllib.error.HTTPError as error:
+        found = error.code
+        error.close()
+    finally:
+        server.stop()
+
+    assert found == status
 
 
 def test_doctor_says_what_is_read_and_what_is_not(tmp_path: Path, fake_nvml, processes) -> None:

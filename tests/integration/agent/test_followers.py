@@ -96,3 +96,30 @@ def test_a_file_that_is_let_go_while_files_are_read_is_not_read_on(tmp_path: Pat
     assert seen.count("a") == 1
     assert [follower.job for _, follower in followers] == ["b"]
     assert followers.of_job("a") == []
+
+
+STAMPED = (
+    " [2026-11-30 10:00:{:02d}.000000] iteration {:8d}/ 1000 | consumed samples: 64 | "
+    "elapsed time per iteration (ms): 500.0 | global batch size: 32 | lm loss: 3.0E+00 |\n"
+)
+
+
+@pytest.mark.parametrize(("row", "by_arrival"), [(ROW, True), (STAMPED, False)])
+def test_only_rows_without_a_time_of_their_own_must_be_read_as_they_come(
+    tmp_path: Path, row: str, by_arrival: bool
+) -> None:
+    followers, now = Followers(), time.time()
+    one = follower(tmp_path / "a.log", "")
+    followers.add(one)
+    assert not followers.needs_arrivals(now), "nothing has come to it"
+
+    for second in range(5):
+        with (tmp_path / "a.log").open("a") as log:
+            log.write(row.format(second, second))
+        list(followers.poll(now + second))
+    # A reader that waits for the rest of a row is asked once more.
+    seen = [item.output.steps for item in followers.poll(now + 5.0)]
+
+    assert one.rows_seen >= 4, seen
+    assert followers.needs_arrivals(now + 5.0) is by_arrival
+    assert not followers.needs_arrivals(now + 60.0), "it has been quiet since"

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 from tests.fixtures_nvml import FakeNvml
-from tests.integration.agent.agent_process import Agent, eventually
+from tests.integration.agent.agent_process import Agent, FakeCollector, eventually
 
 UUID = "GPU-fa4e0000-0000-4000-8000-{:012x}"
 
@@ -32,6 +32,52 @@ def test_blackwell_counts_nvlink_bytes_and_errors_link_by_link(fake_nvml: FakeNv
     assert of(agent, "flopwatch_gpu_nvlink_errors_total", 0, kind="symbol") == 1 + 2 + 3 + 4
     assert of(agent, "flopwatch_gpu_nvlink_errors_total", 1, kind="symbol") is None
     assert of(agent, "flopwatch_gpu_nvlink_errors_total", 1, kind="crc") == 0
+
+
+NVLINK = "flopwatch_gpu_nvlink_transmit_bytes_total"
+AVAILABLE = f'flopwatch_gpu_metric_available{{metric="{NVLINK}"}}'
+
+
+def gaps(collector: FakeCollector) -> str:
+    """What the node said last that it cannot tell."""
+    facts = [batch["node_facts"] for batch in collector.batches if "node_facts" in batch]
+    return "; ".join(facts[-1].get("permission_gaps", ())) if facts else ""
+
+
+@pytest.mark.parametrize("architecture", [9, 10])
+def test_nvlink_counters_that_stand_at_zero_while_gpm_tells_traffic_are_unknown_and_the_node_says_so(
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, architecture: int
+) -> None:
+    scene = ["gpus 2", f"arch * {architecture}", "nvlink * 18 1048576 1048576"]
+    fake_nvml.write(*scene, "nvlink_dead 1")
+    agent = new_agent(collector_url=collector.url)
+
+    eventually(lambda: "while GPM tells traffic" in gaps(collector))
+    eventually(lambda: of(agent, NVLINK, 0) and of(agent, NVLINK, 1) is None)
+    assert gaps(collector).count("GPU 0000:") == gaps(collector).count("GPU 0000:2b:00.0") == 1
+    assert agent.metrics()[AVAILABLE] == 0.0
+
+    fake_nvml.write(*scene)
+    eventually(lambda: of(agent, NVLINK, 1) and agent.metrics()[AVAILABLE] == 1.0)
+    eventually(lambda: "NVLink" not in gaps(collector))
+
+
+def test_a_gpu_whose_links_count_nothing_while_the_others_of_its_job_are_busy_is_unknown(
+    fake_nvml: FakeNvml, new_agent, collector: FakeCollector, processes
+) -> None:
+    one, other = (processes("import time; time.sleep(600)") for _ in range(2))
+    # Ampere has no GPM that could tell.
+    links = ["arch * 8", "nvlink * 18 1048576 1048576", "nvlink_dead 2", "nvlink_dead 4"]
+    held = [f"proc {index} {one.pid} 100" for index in range(3)] + [f"proc 3 {other.pid} 100"]
+    fake_nvml.write("gpus 5", *links, *held)
+
+    agent = new_agent(collector_url=collector.url)
+
+    eventually(lambda: "its job's other GPUs are busy" in gaps(collector))
+    eventually(lambda: of(agent, NVLINK, 2) is None)
+    assert gaps(collector).count("GPU 0000:") == 1
+    assert (of(agent, NVLINK, 0) or 0) > 0
+    assert of(agent, NVLINK, 4) == 0.0, "nobody uses it"
 
 
 def test_a_superchips_energy_is_the_modules_and_never_the_gpus(fake_nvml: FakeNvml, new_agent) -> None:

@@ -97,6 +97,20 @@ def test_link_state_is_read_once_a_minute_and_counters_every_time(tmp_path: Path
     assert later.link_up is False
 
 
+def test_errors_and_devices_are_looked_at_every_five_seconds_and_bytes_every_time(tmp_path: Path) -> None:
+    source = NetworkSource(KernelTree(build(tmp_path, "ethernet")))
+    before = {s.port: s for s in source.read(1000.0).port_samples}["eth0"].errors
+    folder = tmp_path / "class/net/eth0/statistics"
+    write(folder, "rx_errors", str(int((folder / "rx_errors").read_text()) + 7))
+    write(folder, "tx_bytes", "1500")
+
+    soon = {s.port: s for s in source.read(1004.0).port_samples}["eth0"]
+    later = {s.port: s for s in source.read(1005.0).port_samples}["eth0"]
+
+    assert (soon.transmit_bytes, soon.errors) == (1500, before)
+    assert later.errors == before + 7
+
+
 def test_a_port_that_vanishes_is_gone_at_the_next_read(tmp_path: Path) -> None:
     import shutil
 
