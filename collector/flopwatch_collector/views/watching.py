@@ -13,14 +13,15 @@ from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import tokens_of, useful_seconds
 from flopwatch_collector.compute.throttle import THROTTLE_BITS
 from flopwatch_collector.compute.timeline import CHECKPOINT, JobTimeline
-from flopwatch_collector.model import Columns, FleetState
-from flopwatch_collector.views.present import JobNow
+from flopwatch_collector.model import PHASE_KINDS, Columns, FleetState
+from flopwatch_collector.views.present import PHASE_BUCKETS, JobNow
 from flopwatch_collector.watched import Frozen, StepHistory
 
 HISTORY_STEPS = baseline.BASELINE_STEPS + baseline.NEWEST_STEPS
 SAME_TOKENS = 0.05
 """Batches whose tokens differ less are one batch."""
 PAUSE_GAPS = 5.0
+ROLLUP_SECONDS = 300.0
 FRESH_INTERVALS = 2.5
 PAUSED = frozenset(("STARTUP", "RECOVERY", "CKPT", "EVAL"))
 
@@ -83,7 +84,7 @@ def silence_of(
         return None
     last = timeline.last_progress_seconds
     silent = np.flatnonzero(samples["ts"] > last + np.nan_to_num(samples["interval_seconds"], nan=10.0))
-    usual = None if rolled is None else rollup.mean(rolled, "power_watts")
+    usual = None if rolled is None else _usual_power(rolled, last)
     power = _highest(samples["power_watts"][silent])
     return Silence(
         overdue_seconds=now - last,
@@ -91,10 +92,16 @@ def silence_of(
         longest_pause_seconds=longest_pause(timeline),
         tensor_active_ratio=_highest(samples["tensor_active_ratio"][silent]),
         power_ratio=power / usual if power is not None and usual else None,
-        in_phase=job.bucket in PAUSED,
+        phase=job.bucket if job.bucket in PAUSED else None,
+        longest_phase_seconds=_longest_phase(timeline, job.bucket),
         source_alive=_source_alive(state, job, timeline, now),
         ledger_hang=job.bucket == "HANG",
     )
+
+
+def _usual_power(rolled: Columns, until: float) -> float | None:
+    """The run's mean power in the rollup windows that ended by a time; None where there is none."""
+    return rollup.mean(take(rolled, rolled["ts"] + ROLLUP_SECONDS <= until), "power_watts")
 
 
 def longest_pause(timeline: JobTimeline) -> float | None:
@@ -112,6 +119,14 @@ def longest_pause(timeline: JobTimeline) -> float | None:
     if not gaps.size or gaps.max() <= PAUSE_GAPS * middle(gaps):
         return None
     return float(gaps.max())
+
+
+def _longest_phase(timeline: JobTimeline, bucket: str | None) -> float | None:
+    """The longest finished phase of the kind that a bucket stands for; None without any."""
+    kinds = [PHASE_KINDS.index(kind) for kind, own in PHASE_BUCKETS.items() if own == bucket]
+    phases = timeline.phases
+    chosen = np.isin(phases["kind"], kinds) & np.isfinite(phases["end"])
+    return float((phases["end"] - phases["ts"])[chosen].max()) if chosen.any() else None
 
 
 def _highest(values: np.ndarray) -> float | None:

@@ -192,9 +192,11 @@ def _past(
     """Runs that held a part of the cluster before today's, with gaps, idle tails and failures."""
     runs = []
     now, until = between
+    gpus = len(members) * GPUS_PER_NODE
+    names = [each for each in _PAST_NAMES if each[3] is None or each[3].trains_on(gpus)]
     now += float(rng.uniform(0.0, 10.0)) * HOUR
     while now < until - 3 * HOUR:
-        name, user, account, model = _PAST_NAMES[int(rng.integers(len(_PAST_NAMES)))]
+        name, user, account, model = names[int(rng.integers(len(names)))]
         length = float(rng.uniform(6.0, 54.0)) * HOUR
         end = min(now + length, until)
         run = _past_run(rng, members, (now, end), next(numbers), (name, user, account, model))

@@ -5,11 +5,15 @@ from typing import Any, Literal
 
 from flopwatch.accelerators import by_name
 from flopwatch.flops import ModelShape, flops_per_token
+from flopwatch.parameters import count
 
 GPU_MODEL = "NVIDIA H100 80GB HBM3"
 UNKNOWN_GPU_MODEL = "NVIDIA GX-PREVIEW 96GB"
 """A name that no accelerator table holds: its jobs have steps and no MFU."""
 GPUS_PER_NODE = 8
+GPU_MEMORY_BYTES = 80e9
+STATE_BYTES_PER_PARAMETER = 16.0
+"""Adam in mixed precision: weights and gradients of 2 bytes, a master copy and two moments of 4 each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +32,11 @@ class Model:
     def data_parallel(self, gpus: int) -> int:
         """Replicas of the model on so many GPUs."""
         return max(1, gpus // self.tensor_parallel)
+
+    def trains_on(self, gpus: int) -> bool:
+        """Whether weights, gradients and optimizer state leave a fifth of the GPUs' memory to the rest."""
+        parameters = count(ModelShape.from_dict(self.shape)).total
+        return parameters * STATE_BYTES_PER_PARAMETER <= 0.8 * gpus * GPU_MEMORY_BYTES
 
     def fitting(self, gpus: int) -> "Model":
         """The model with the nearest batch that its replicas can share evenly."""

@@ -97,6 +97,7 @@ def test_exactly_the_demo_s_troubles_fire_each_with_its_severity(demo: Demo) -> 
         ("JobHang", "qwen-7b-code", "critical"),
         ("IdleHeld", "notebook-eval", "critical"),
         ("BudgetBurn", "notebook-eval", "warning"),
+        ("CkptSlow", "qwen-7b-rewards", "info"),
         ("MfuLow", "vlm-7b-pretrain", "warning"),
         ("MfuLow", "llama-8b-long", "warning"),
         ("Straggler", "llama-8b-long", "warning"),
@@ -151,3 +152,54 @@ def test_jobs_that_are_well_have_no_alert_and_a_cause_is_the_same_on_every_page(
         assert row.cause == rows[name].cause == page.row.cause
     assert rows["vlm-7b-pretrain"].cause is not None
     assert rows["vlm-7b-pretrain"].cause.code == "data_stall"
+
+
+STORIES = {
+    "llama-70b-pretrain": ("healthy",),
+    "moe-8x22b": ("healthy",),
+    "llama-8b-sft": ("healthy",),
+    "vlm-7b-pretrain": ("data_stall",),
+    "llama-8b-long": ("throttled", "straggler_node"),
+    "qwen-7b-code": ("hang",),
+    "qwen-7b-rewards": ("checkpoint_stall",),
+    "notebook-eval": (),
+    "qwen-7b-math": (),
+    "llama-8b-preview": (),
+    "asr-zh-b2": (),
+}
+"""What the simulator does to each of its runs, as diagnosis names it; of those without any the ledger says enough."""
+
+
+def test_each_run_is_told_of_what_the_simulator_did_to_it_and_no_signal_of_an_agent_is_missing(
+    demo: Demo,
+) -> None:
+    query = demo.running.query
+    pages = {
+        row.name: page
+        for row in query.jobs(Range()).rows
+        if row.state != "ended" and (page := query.job(row.job_id, Range())) is not None
+    }
+
+    told = {name: tuple(one.code for one in page.diagnosis) for name, page in pages.items()}
+    missing = {signal for page in pages.values() for one in page.diagnosis for signal in one.missing}
+    causes = {name: page.row.cause.code for name, page in pages.items() if page.row.cause and not told[name]}
+
+    assert told == STORIES
+    # The time that ranks compute themselves is told by the SDK only, and all of these write logs.
+    assert missing <= {"local_compute_seconds"}
+    assert causes == {
+        "notebook-eval": "held_idle", "llama-8b-preview": "unknown_gpu", "asr-zh-b2": "no_steps",
+        "qwen-7b-math": "startup",
+    }  # fmt: skip
+    evidence = {
+        name: {one.code: one.value for one in page.diagnosis[0].evidence}
+        for name, page in pages.items()
+        if page.diagnosis
+    }
+    assert evidence["vlm-7b-pretrain"]["loader"] == pytest.approx(0.98, abs=0.02)
+    # 168 W of the 587 W at which it stepped.
+    assert evidence["qwen-7b-code"]["power_of_usual"] == pytest.approx(168.0 / 587.0, abs=0.03)
+    slow = next(life.run.slow_node for life in demo.simulator.cluster.lives if life.run.slow_node is not None)
+    assert {one.subject for one in pages["llama-8b-long"].diagnosis} == {
+        demo.simulator.cluster.node_name(slow)
+    }

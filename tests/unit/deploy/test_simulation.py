@@ -9,6 +9,7 @@ from flopwatch_deploy.simulation.cluster import DAY, HOUR, build
 from flopwatch_deploy.simulation.feed import Options, history_spans
 from flopwatch_deploy.simulation.runs import LLAMA_8B, Failure, Run
 from flopwatch_deploy.simulation.segments import life
+from flopwatch_deploy.simulation.training import facts as run_facts
 from flopwatch_deploy.simulation.training import launches, steps
 
 NOW = 1_790_000_000.0
@@ -133,3 +134,62 @@ def test_history_covers_the_days_once_newest_first() -> None:
 def test_a_size_that_cannot_be_simulated_is_refused_with_what_is_allowed(gpus: int, days: int) -> None:
     with pytest.raises(ValueError, match="allowed"):
         build(seed=1, gpus=gpus, days=days, now_seconds=NOW)
+
+
+def test_the_host_of_a_starved_run_has_busy_loaders_and_that_of_a_saving_one_writes() -> None:
+    simulator = Simulator(build(seed=3, gpus=1024, days=2, now_seconds=NOW))
+    named = {item.run.name: item for item in simulator.cluster.lives if item.run.end_seconds is None}
+    storm = named["qwen-7b-rewards"]
+    save = next(s for s in storm.segments if s.kind == "checkpoint" and s.begin_seconds > NOW - HOUR)
+
+    starved = simulator.batch(span(named["vlm-7b-pretrain"].run.nodes[0], NOW - 60, NOW))
+    saving = simulator.batch(span(storm.run.nodes[0], save.begin_seconds, save.end_seconds))
+
+    assert starved is not None
+    assert saving is not None
+    assert all(one.loader_busiest_ratio > 0.9 and one.main_thread_ratio < 0.5 for one in starved.job_samples)
+    assert len(starved.job_samples) == 6
+    first, last = saving.job_samples[0], saving.job_samples[-1]
+    seconds = last.time_seconds - first.time_seconds
+    assert last.disk_write_bytes - first.disk_write_bytes == pytest.approx(2.2e9 * seconds, abs=2.0)
+    # 32 loaders at 0.98 of a core and 4.6 cores of trainers, of 128; the system itself has 1.6 % at most.
+    assert starved.node_samples[0].cpu_busy_ratio == pytest.approx((31.4 + 4.6) / 128 + 0.012, abs=0.005)
+
+
+def test_every_gpu_of_a_run_has_its_rank_and_a_run_on_one_node_sends_nothing_to_others() -> None:
+    simulator = Simulator(build(seed=3, gpus=1024, days=2, now_seconds=NOW))
+    named = {item.run.name: item.run for item in simulator.cluster.lives if item.run.end_seconds is None}
+    node = named["llama-70b-pretrain"].nodes[2]
+
+    batch = simulator.batch(span(node, NOW - 60, NOW))
+    alone = simulator.batch(span(named["llama-8b-preview"].nodes[0], NOW - 60, NOW))
+
+    assert batch is not None
+    assert alone is not None
+    assert [job.gpu_ranks for job in batch.jobs] == [tuple(range(16, 24))]
+    sent = [one.transmit_bytes for one in alone.port_samples if one.port == "mlx5_0/1"]
+    assert (sent[-1] - sent[0]) / 50.0 == pytest.approx(2e5 / 8, rel=0.01)
+
+
+def test_the_batch_of_every_run_is_shared_evenly_by_its_replicas() -> None:
+    cluster = build(seed=3, gpus=1024, days=10, now_seconds=NOW)
+
+    facts = [(item.run, fact) for item in cluster.lives for fact in run_facts(item.run)]
+
+    assert len(facts) > 20
+    for each, fact in facts:
+        assert fact.data_parallel * fact.tensor_parallel == each.gpus()
+        assert fact.global_batch_size % fact.data_parallel == 0
+
+
+def test_no_model_is_trained_on_gpus_that_cannot_hold_its_state() -> None:
+    cluster = build(seed=3, gpus=1024, days=30, now_seconds=NOW)
+
+    least = {
+        name: min(i.run.gpus() for i in cluster.lives if i.run.model and i.run.model.name == name)
+        for name in ("Llama-3-70B", "Mixtral-8x22B")
+    }
+
+    # 70.6 and 140.6 billion parameters of 16 bytes are 1.13 and 2.25 TB: four fifths of 18 and 36 GPUs.
+    assert least["Llama-3-70B"] >= 24
+    assert least["Mixtral-8x22B"] >= 40

@@ -34,9 +34,15 @@ def throttled(run: RunEvidence) -> Diagnosis | None:
             sign("sm_clock", worst.sm_clock_hertz, usual, "hertz"),
         ),
         missing=() if worst.sm_clock_hertz is not None else ("sm_clock",),
-        subject=_name(worst.node, worst.gpu, worst.rank),
+        subject=_subject(worst, slow),
         lost_ratio=None if lost is None else lost * min(1.0, worst.throttle_share or 1.0),
     )
+
+
+def _subject(worst: GpuSignal, slow: list[GpuSignal]) -> str:
+    """The GPU, where it is the only one of its node that is held down; else the node."""
+    alone = sum(gpu.node == worst.node for gpu in slow) == 1
+    return _name(worst.node, worst.gpu, worst.rank) if alone else worst.node
 
 
 def _held_down(gpu: GpuSignal, usual: float | None) -> bool:

@@ -81,12 +81,14 @@ def data(run: RunEvidence) -> Diagnosis | None:
     wait, counters, host = run.shares.data_wait_ratio, run.counters, run.host
     if at_least(wait, DATA_SUSPECT_SHARE):
         high: Confidence = "high" if at_least(wait, DATA_SHARE) else "medium"
-        told = (sign("data_wait", wait, DATA_SHARE),)
-        return Diagnosis(code="data_stall", confidence=high, evidence=told, lost_ratio=wait)
+        told = sign("data_wait", wait, DATA_SHARE)
+        return Diagnosis(
+            code="data_stall", confidence=high, evidence=(told, *_held_up_by(host)), lost_ratio=wait
+        )
     if wait is not None:
         return None
     idle = counters.kernel_active_ratio is not None and counters.kernel_active_ratio <= 0.10
-    starved = idle and _is_held_up(host)
+    starved = idle and bool(_held_up_by(host))
     copying = at_least(counters.pcie_receive_bytes_per_second, PCIE_BYTES_PER_SECOND) and below(
         counters.sm_active_ratio, 0.30
     )
@@ -98,20 +100,33 @@ def data(run: RunEvidence) -> Diagnosis | None:
         sign(
             "pcie_receive", counters.pcie_receive_bytes_per_second, PCIE_BYTES_PER_SECOND, "bytes_per_second"
         ),
+    )
+    return Diagnosis(
+        code="data_stall",
+        confidence="medium",
+        evidence=(*evidence, *_host_signs(host)),
+        missing=("data_wait",),
+    )
+
+
+def _host_signs(host: Host) -> tuple[Sign, ...]:
+    """What is known of a host's CPUs, data loaders, storage and memory."""
+    return known(
         sign("cpu_busy", host.cpu_busy_ratio, 0.90),
         sign("loader", host.loader_ratio, 0.90),
         sign("io_wait", host.io_wait_ratio, 0.50),
         sign("io_pressure", host.io_pressure_ratio, 0.50),
         sign("memory_pressure", host.memory_pressure_ratio, 0.50),
     )
-    return Diagnosis(code="data_stall", confidence="medium", evidence=evidence, missing=("data_wait",))
 
 
-def _is_held_up(host: Host) -> bool:
-    """Whether CPUs, one data loader, storage or memory of a host keep batches from being made."""
-    busy = at_least(host.cpu_busy_ratio, 0.90) or at_least(host.loader_ratio, 0.90)
-    waits = (host.io_wait_ratio, host.io_pressure_ratio, host.memory_pressure_ratio)
-    return busy or any(at_least(wait, 0.50) for wait in waits)
+def _held_up_by(host: Host) -> tuple[Sign, ...]:
+    """Which of them keep batches from being made."""
+    return tuple(
+        each
+        for each in _host_signs(host)
+        if isinstance(each.value, float) and each.reference is not None and each.value >= each.reference
+    )
 
 
 def unmeasured(run: RunEvidence) -> tuple[str, ...]:

@@ -49,6 +49,23 @@ def test_a_throttled_rank_is_throttled_and_a_straggler_and_no_communication() ->
     assert found["straggler_gpu"].confidence == "high"
 
 
+def test_a_node_whose_gpus_are_all_throttled_is_named_and_none_of_its_gpus() -> None:
+    gpus = tuple(
+        GpuSignal(
+            node=f"n{i // 4}", gpu=str(i % 4), rank=i, sm_clock_hertz=1.1e9 if i // 4 == 2 else 1.7e9,
+            throttle_share=1.0 if i // 4 == 2 else 0.0,
+        )
+        for i in range(16)
+    )  # fmt: skip
+    alone = tuple(replace(g, sm_clock_hertz=1.7e9, throttle_share=0.0) if g.rank != 9 else g for g in gpus)
+
+    node = {one.code: one.subject for one in diagnose(RunEvidence(gpus=gpus))}
+    gpu = {one.code: one.subject for one in diagnose(RunEvidence(gpus=alone))}
+
+    assert node == {"throttled": "n2", "straggler_node": "n2"}
+    assert gpu == {"throttled": "n2, GPU 1, rank 9", "straggler_gpu": "n2, GPU 1, rank 9"}
+
+
 def test_busy_links_on_all_nodes_are_communication_bandwidth() -> None:
     counters = Counters(kernel_active_ratio=0.97, tensor_active_ratio=0.20, nic_ratio=0.82)
     links = tuple(LinkSignal(node=f"n{i}", bytes_per_second=41e9) for i in range(4))
@@ -125,6 +142,18 @@ def test_a_run_that_tells_of_its_data_wait_is_believed(wait: float, confidence: 
     found = diagnose(RunEvidence(shares=Shares(data_wait_ratio=wait)))[0]
 
     assert (found.code, found.confidence, found.lost_ratio) == ("data_stall", confidence, wait)
+
+
+def test_what_keeps_batches_from_being_made_stands_beside_the_told_wait_and_nothing_else_of_the_host() -> (
+    None
+):
+    host = Host(loader_ratio=0.98, io_wait_ratio=0.07, cpu_busy_ratio=0.31, io_pressure_ratio=0.62)
+
+    found = diagnose(RunEvidence(shares=Shares(data_wait_ratio=0.37), host=host))[0]
+
+    assert [(one.code, one.value, one.reference) for one in found.evidence] == [
+        ("data_wait", 0.37, 0.20), ("loader", 0.98, 0.90), ("io_pressure", 0.62, 0.50),
+    ]  # fmt: skip
 
 
 def test_causes_are_ranked_by_the_time_they_explain_and_three_at_most() -> None:
