@@ -1,12 +1,12 @@
 """Reading everything that is kept, to find what cannot be read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from flopwatch_collector.store import reading
+from flopwatch_collector.store import hot, listing, reading
 from flopwatch_collector.store.database import Database
 from flopwatch_collector.store.ground import Ground
 from flopwatch_collector.store.layout import Folder
@@ -25,7 +25,7 @@ class _Part:
     """As many as it must have."""
 
 
-def problems(ground: Ground, rollups: Iterable[Rollups], progress: Progress) -> tuple[Problem, ...]:
+def problems(ground: Ground, rollups: Collection[Rollups], progress: Progress) -> tuple[Problem, ...]:
     """What cannot be read, is not whole, or was set aside at an earlier start."""
     found: list[Problem] = []
     with ground.catalogue.borrowed() as catalogue:
@@ -34,8 +34,9 @@ def problems(ground: Ground, rollups: Iterable[Rollups], progress: Progress) -> 
             for alias in catalogue.hot
             for table in HOT_TABLES
         ]
+        root = ground.folder.root
         closed = [
-            _Part(name=str(file.path), query=reading.all_of(file.path), rows=file.rows)
+            _Part(name=str(file.path), query=reading.all_of(file.path), rows=listing.rows_of(root, file))
             for files in catalogue.files.values()
             for file in files
         ]
@@ -47,6 +48,10 @@ def problems(ground: Ground, rollups: Iterable[Rollups], progress: Progress) -> 
                 for file in state.files
             ]
             found += _unreadable(ground.database, parts, progress)
+    with ground.listing:
+        unfinished = frozenset(map(hot.number_of, ground.catalogue.peek().hot))
+        found += listing.differences(ground.folder, unfinished)
+    found += [listing.stray(path) for rollup in rollups for path in rollup.strays()]
     return (*found, *_set_aside(ground.folder))
 
 

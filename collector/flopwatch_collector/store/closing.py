@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from flopwatch_collector.store import hot
+from flopwatch_collector.store import hot, listing
 from flopwatch_collector.store.catalogue import Catalogue, parquet
 from flopwatch_collector.store.database import Cursor, literal
 from flopwatch_collector.store.ground import Ground
@@ -87,6 +87,7 @@ def finish(folder: Folder, number: int) -> None:
 
 def discard(folder: Folder, number: int) -> None:
     """Remove Parquet files of an hour whose closing did not end."""
+    listing.write(folder.root, number, ())
     for name in (*TABLES, BATCH.name, *SUMMARIES):
         for path in folder.raw(name).glob(f"{number:09d}-*"):
             path.unlink()
@@ -102,7 +103,9 @@ def _exported(ground: Ground, number: int) -> list[RawFile]:
     discard(ground.folder, number)
     with ground.database.cursor() as cursor:
         export = _Export(raw=ground.folder.raw, cursor=cursor, number=number)
-        return [*export.hour(hot.alias(number)), *export.summaries(ground.catalogue.peek())]
+        files = export.hour(hot.alias(number))
+        listing.write(ground.folder.root, number, files)
+        return [*files, *export.summaries(ground.catalogue.peek())]
 
 
 def written_elsewhere(cursor: Cursor, catalogue: Catalogue, root: Path) -> list[RawFile]:

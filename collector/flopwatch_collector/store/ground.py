@@ -27,6 +27,8 @@ class Ground:
     clock: Clock
     healing: threading.Lock = field(default_factory=threading.Lock)
     """Held by the one thread that looks for files that cannot be read."""
+    listing: threading.Lock = field(default_factory=threading.Lock)
+    """Held while closed files and the lists of them change together, or are compared."""
 
     def hour(self) -> int:
         """The epoch hour now."""

@@ -3,7 +3,8 @@
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,18 +22,17 @@ class RawFile:
     path: Path
     rows: int = 0
 
-    @classmethod
-    def parse(cls, table: str, path: Path) -> "RawFile":
-        """The file behind a name ``NUMBER-TMIN-TMAX.parquet``.
 
-        Raises:
-            ValueError: the name is not of that form.
-        """
-        parts = path.stem.split("-")
-        if len(parts) != 3:
-            raise ValueError(f"{path} is not named NUMBER-TMIN-TMAX.parquet")
-        number, start, end = (int(part) for part in parts)
-        return cls(table=table, number=number, start=start, end=end, path=path)
+def parsed(table: str, path: Path) -> RawFile | None:
+    """The file behind a name ``NUMBER-TMIN-TMAX.parquet``; None where the name is not of that form."""
+    found = _RAW_NAME.fullmatch(path.name)
+    if found is None:
+        return None
+    number, start, end = map(int, found.groups())
+    return RawFile(table=table, number=number, start=start, end=end, path=path)
+
+
+_RAW_NAME = re.compile(r"(\d+)-(-?\d+)-(-?\d+)\.parquet")
 
 
 class Folder:
@@ -112,7 +112,12 @@ class Folder:
     def raw_files(self, table: str) -> list[RawFile]:
         """Closed files of a table by number; left-overs of an interrupted write are removed."""
         drop_temporary(self.raw(table))
-        return [RawFile.parse(table, path) for path in sorted(self.raw(table).glob("*.parquet"))]
+        found = [parsed(table, path) for path in sorted(self.raw(table).glob("*.parquet"))]
+        return [file for file in found if file is not None]
+
+    def strays(self, table: str) -> list[Path]:
+        """Files among the closed ones of a table whose names are none of the store's."""
+        return [path for path in sorted(self.raw(table).glob("*.parquet")) if parsed(table, path) is None]
 
     def release(self) -> None:
         """Let other processes have it."""
@@ -154,11 +159,26 @@ def complete(path: Path) -> Iterator[Path]:
     synced(path.parent)
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file; none where it is gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def removed(paths: Iterable[Path]) -> int:
+    """Delete files; returns bytes freed. One that is gone already frees none."""
+    freed = 0
+    for path in paths:
+        freed += size_of(path)
+        path.unlink(missing_ok=True)
+    return freed
+
+
 def size(root: Path) -> int:
     """Bytes of all files below a folder; files that vanish meanwhile count nothing."""
     total = 0
     for folder, _, names in os.walk(root):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                total += (Path(folder) / name).stat().st_size
+        total += sum(size_of(Path(folder) / name) for name in names)
     return total

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import duckdb
 
 from flopwatch_collector.model import Columns
-from flopwatch_collector.store import attaching, closing, columns, hot, tally
+from flopwatch_collector.store import attaching, closing, columns, hot, listing, tally
 from flopwatch_collector.store.catalogue import Catalogue
 from flopwatch_collector.store.database import Cursor, Database, literal
 from flopwatch_collector.store.ground import Ground
@@ -61,6 +61,9 @@ def catalogue(folder: Folder, database: Database, problems: Problems, found: Fou
     with database.cursor() as cursor:
         for name in (*TABLES, BATCH.name):
             files[name] = tuple(_readable(cursor, folder, problems, folder.raw_files(name)))
+            for path in folder.strays(name):
+                problems.add(listing.stray(path).text)
+        listing.adopt(folder, (file for closed in files.values() for file in closed))
         for name in closing.SUMMARIES:
             files[name] = _newest_summary(cursor, folder, problems, name)
     return Catalogue(hot=tuple(hot.alias(number) for number in found.hot), files=files)

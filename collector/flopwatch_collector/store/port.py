@@ -63,7 +63,7 @@ class NotSupported(Exception):
 class Problem:
     """Something wrong with what is kept, as ``check`` finds it or a start survived it."""
 
-    code: Literal["unreadable", "missing_batches", "set_aside", "failed"]
+    code: Literal["unreadable", "missing_file", "orphan", "set_aside"]
     text: str
     """In words, with the file or table it is about."""
     batches_missing: int | None = None

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
+from flopwatch_collector.store import listing
 from flopwatch_collector.store.closing import SUMMARIES
 from flopwatch_collector.store.columns import microseconds
 from flopwatch_collector.store.ground import Ground
-from flopwatch_collector.store.layout import RawFile
+from flopwatch_collector.store.layout import RawFile, removed, size_of
 from flopwatch_collector.store.port import RollupKind, StoreSettings
 from flopwatch_collector.store.rollup import Rollups
 
@@ -28,7 +29,7 @@ def _beyond(most_bytes: float, files: Iterable[RawFile]) -> frozenset[RawFile]:
     hours: dict[int, list[RawFile]] = {}
     for file in files:
         hours.setdefault(file.number, []).append(file)
-    sizes = {number: sum(file.path.stat().st_size for file in hour) for number, hour in hours.items()}
+    sizes = {number: sum(size_of(file.path) for file in hour) for number, hour in hours.items()}
     total, gone = sum(sizes.values()), set[RawFile]()
     for number in sorted(hours):
         if total <= most_bytes:
@@ -44,11 +45,9 @@ def drop_raw(ground: Ground, gone: frozenset[RawFile]) -> int:
         return 0
     ground.catalogue.swap(lambda catalogue: catalogue.without(gone))
     ground.catalogue.wait_for_readers()
-    freed = 0
-    for file in gone:
-        freed += file.path.stat().st_size
-        file.path.unlink()
-    return freed
+    with ground.listing:
+        listing.forget(ground.folder.root, gone)
+        return removed(file.path for file in gone)
 
 
 def drop_rollups(rollups: Iterable[Rollups], now: float, settings: StoreSettings) -> int:

@@ -12,7 +12,7 @@ from flopwatch_collector.model import Columns
 from flopwatch_collector.store import attaching, columns, reading
 from flopwatch_collector.store.closing import COPY_OPTIONS, NotWhole
 from flopwatch_collector.store.database import Cursor, Database, literal
-from flopwatch_collector.store.layout import Folder, complete, drop_temporary
+from flopwatch_collector.store.layout import Folder, complete, drop_temporary, removed
 from flopwatch_collector.store.port import RollupKind
 from flopwatch_collector.store.problems import Problems
 from flopwatch_collector.store.published import Published
@@ -24,6 +24,7 @@ from flopwatch_collector.store.rollup_files import (
     described,
     file_name,
     from_description,
+    is_named,
 )
 from flopwatch_collector.store.rollup_query import Span, port_columns, rows_query
 from flopwatch_collector.store.schema import INTEGER, REAL, TEXT, TIME, quoted
@@ -68,13 +69,17 @@ class Rollups:
     def _found(self, folder: Folder, problems: Problems) -> RollupState:
         state = NOTHING
         with self._database.cursor() as cursor:
-            for path in sorted(self._folder.glob("*.parquet")):
+            for path in filter(is_named, sorted(self._folder.glob("*.parquet"))):
                 try:
                     state = state.with_file(_read_description(cursor, path))
-                except duckdb.Error as problem:
+                except (duckdb.Error, NotWhole) as problem:
                     attaching.set_aside(folder, path)
                     problems.add(f"{path} could not be read and was set aside in {folder.aside}: {problem}")
         return state
+
+    def strays(self) -> list[Path]:
+        """Files in the folder whose names are none of the store's."""
+        return [path for path in sorted(self._folder.glob("*.parquet")) if not is_named(path)]
 
     def put(self, windows: Iterable[float], rows: Columns) -> None:
         """Replace the rows of these windows, durably and in one step.
@@ -210,19 +215,18 @@ class Rollups:
             return 0
         self.state.swap(lambda state: state.without(gone))
         self.state.wait_for_readers()
-        freed = 0
-        for file in gone:
-            freed += file.path.stat().st_size
-            file.path.unlink()
-        return freed
+        return removed(file.path for file in gone)
 
 
 def _read_description(cursor: Cursor, path: Path) -> RollupFile:
     said = cursor.execute(
         f"SELECT value FROM parquet_kv_metadata({literal(path)}) WHERE key::VARCHAR = 'flopwatch'"
-    ).fetchall()[0]
+    ).fetchall()
     (rows,) = cursor.execute(f"SELECT count(*) FROM read_parquet({literal(path)})").fetchall()[0]
-    return from_description(path, bytes(said[0]).decode(), rows)
+    try:
+        return from_description(path, bytes(said[0][0]).decode(), rows)
+    except (IndexError, KeyError, TypeError, ValueError) as problem:
+        raise NotWhole(f"{path} does not say which windows it holds") from problem
 
 
 def _incoming(kind: str, windows: frozenset[int], rows: Columns) -> Columns:

@@ -1,6 +1,7 @@
 """Rollup files of one kind: which windows each holds, and which file has a window's newest rows."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,14 @@ def file_name(order: Order, windows: Iterable[int]) -> str:
     revision, generation = order
     known = sorted(windows)
     return f"{revision:012d}-{generation:03d}-{known[0]}-{known[-1]}.parquet"
+
+
+def is_named(path: Path) -> bool:
+    """Whether a file has the name of a rollup file."""
+    return _NAME.fullmatch(path.name) is not None
+
+
+_NAME = re.compile(r"\d+-\d+-\d+-\d+\.parquet")
 
 
 def parsed_order(path: Path) -> Order:

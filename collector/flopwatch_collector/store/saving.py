@@ -10,11 +10,11 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from flopwatch_collector.store import closing
+from flopwatch_collector.store import closing, listing
 from flopwatch_collector.store.catalogue import Catalogue
 from flopwatch_collector.store.closing import NotWhole
 from flopwatch_collector.store.ground import Ground
-from flopwatch_collector.store.layout import complete, made, synced
+from flopwatch_collector.store.layout import RawFile, complete, made, synced
 from flopwatch_collector.store.port import DATA_FORMAT, Progress, Saved, Unavailable
 from flopwatch_collector.store.rollup import Rollups
 from flopwatch_collector.store.rollup_files import RollupState
@@ -96,30 +96,27 @@ class _Backup:
         with ExitStack() as held:
             catalogue = held.enter_context(self._ground.catalogue.borrowed())
             self._progress("writing the open hour", 0.0)
-            rows = self._open_hour(catalogue)
+            raw = self._open_hour(catalogue)
             states = self._with_rollups(held, beside)
             # Summaries were written with the open hour; the older ones would count beside them.
             kept = [files for name, files in catalogue.files.items() if name not in closing.SUMMARIES]
-            files = [file.path for files in kept for file in files]
-            files += [file.path for state in states.values() for file in state.files]
-            self._copy(files)
-        for name, raw in catalogue.files.items():
-            rows[name] = rows.get(name, 0) + sum(file.rows for file in raw)
-        rows = {name: rows.get(name, 0) for name in TABLES}
+            closed = [file for files in kept for file in files]
+            put = [file for state in states.values() for file in state.files]
+            self._copy([*(file.path for file in closed), *(file.path for file in put)])
+        raw += closed
+        listing.write_all(self._to, raw)
+        rows = {name: sum(file.rows for file in raw if file.table == name) for name in TABLES}
         rows |= {kind: sum(file.rows for file in state.files) for kind, state in states.items()}
         return self._sealed(taken, rows)
 
-    def _open_hour(self, catalogue: Catalogue) -> dict[str, int]:
-        """The open files' rows as closed hours in the copy; rows by table."""
-        rows: dict[str, int] = {}
+    def _open_hour(self, catalogue: Catalogue) -> list[RawFile]:
+        """The open files' rows as closed hours in the copy."""
         with self._ground.database.cursor() as cursor:
             cursor.execute("BEGIN TRANSACTION")
             try:
-                for file in closing.written_elsewhere(cursor, catalogue, self._to):
-                    rows[file.table] = rows.get(file.table, 0) + file.rows
+                return closing.written_elsewhere(cursor, catalogue, self._to)
             finally:
                 cursor.execute("ROLLBACK")
-        return rows
 
     def _with_rollups(self, held: ExitStack, beside: Beside | None) -> dict[str, RollupState]:
         """The files beside, and rollups as they were all the while these were copied."""

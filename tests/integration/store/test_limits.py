@@ -134,7 +134,8 @@ def test_retention_frees_what_is_old_and_keeps_what_is_not(settings, clock) -> N
     freed = store.retain(NOON + 4.5 * DAY)
     after = store.stats()
     assert freed > 100_000
-    assert before.bytes_on_disk - after.bytes_on_disk == freed
+    lists = 1_000
+    assert freed <= before.bytes_on_disk - after.bytes_on_disk <= freed + lists
     days = sorted(set(store.gpu_samples(0, 1e10, ())["ts"].tolist()))
     assert days == [NOON + day * DAY for day in (3, 4, 5)]
     assert after.rows["gpu"] == 15_000
