@@ -88,7 +88,8 @@ class Sender:
 def history_spans(options: Options, nodes: int) -> Iterator[tuple[int, float, float, float, str]]:
     """(node, start, end, interval, spool) of all that lies before the live data, newest first."""
     now = options.now_seconds
-    recent = now - RECENT_SECONDS
+    # A whole number of history's intervals, so that its newest sample lies where the recent data begins.
+    recent = (now - RECENT_SECONDS) // HISTORY_INTERVAL_SECONDS * HISTORY_INTERVAL_SECONDS
     for end in _steps_back(now, recent, RECENT_CHUNK_SECONDS):
         for node in range(nodes):
             yield node, max(recent, end - RECENT_CHUNK_SECONDS), end, LIVE_SECONDS, "recent"
