@@ -1,6 +1,6 @@
 """Leases as holds of single GPUs, and which of them belong to a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ GONE = "gone"
 
 def holds_of(inputs: LedgerInputs, span: tuple[int, int]) -> list[Hold]:
     """All holds within the span, one job once a GPU and moment, split where its run is over."""
-    spans: dict[tuple[int, int], list[tuple[int, int, LeaseRecord]]] = {}
+    spans: dict[tuple[int, int], list[_Piece]] = {}
     for lease in inputs.leases:
         start, end = lease_span(lease, inputs.jobs.get(lease.job), span)
         if end > start:
@@ -26,14 +26,16 @@ def holds_of(inputs: LedgerInputs, span: tuple[int, int]) -> list[Hold]:
                 spans.setdefault((gpu, lease.job), []).append((start, end, lease))
     told = _told_by_gpu(spans)
     members = _members_by_lease(inputs)
+    ends = {job: _run_end(inputs, job) for job in inputs.timelines}
     result: list[Hold] = []
     for (gpu, job), pieces in sorted(spans.items(), key=lambda item: item[0]):
         counted = [part for piece in pieces for part in _counted(piece, job, told.get(gpu, ()))]
-        for inside in (True, False):
-            of_run = [piece for piece in counted if (gpu in members.get(piece[2].lease_id, ())) == inside]
-            run_end = _run_end(inputs, job) if inside and of_run else None
-            for start, end, share in _merged(of_run):
-                result += _split(gpu, job, (start, end, share), run_end)
+        parts: tuple[list[_Piece], list[_Piece]] = ([], [])
+        for piece in counted:
+            parts[gpu in members.get(piece[2].lease_id, ())].append(piece)
+        for run_end, own in zip((None, ends.get(job)), parts, strict=True):
+            for merged in _merged(own):
+                result += _split(gpu, job, merged, run_end)
     return result
 
 
@@ -76,7 +78,9 @@ def lease_span(lease: LeaseRecord, job: JobRecord | None, span: tuple[int, int])
     return start, span[1] if end is None else min(span[1], round(end * 1000.0))
 
 
-_Spans = Mapping[tuple[int, int], list[tuple[int, int, LeaseRecord]]]
+_Piece = tuple[int, int, LeaseRecord]
+"""(start, end, lease), milliseconds."""
+_Spans = Mapping[tuple[int, int], list[_Piece]]
 
 
 def _told_by_gpu(spans: _Spans) -> dict[int, list[tuple[int, int, int]]]:
@@ -89,12 +93,10 @@ def _told_by_gpu(spans: _Spans) -> dict[int, list[tuple[int, int, int]]]:
     return result
 
 
-def _counted(
-    piece: tuple[int, int, LeaseRecord], job: int, told: Iterable[tuple[int, int, int]]
-) -> list[tuple[int, int, LeaseRecord]]:
+def _counted(piece: _Piece, job: int, told: Sequence[tuple[int, int, int]]) -> list[_Piece]:
     """A lease's time without that in which it follows from use and a scheduler tells another job's."""
     start, end, lease = piece
-    if lease.source not in FROM_USE:
+    if not told or lease.source not in FROM_USE:
         return [piece]
     result = []
     for since, until in sorted((since, until) for since, until, other in told if other != job):
@@ -106,10 +108,12 @@ def _counted(
     return [*result, (start, end, lease)]
 
 
-def _merged(pieces: Iterable[tuple[int, int, LeaseRecord]]) -> list[tuple[int, int, float]]:
+def _merged(pieces: Sequence[_Piece]) -> list[tuple[int, int, float]]:
     """Leases of one job on one GPU, those of one share that touch as one."""
     result: list[tuple[int, int, float]] = []
-    for start, end, lease in sorted(pieces, key=lambda piece: (piece[2].share_ratio, piece[0], piece[1])):
+    if len(pieces) > 1:
+        pieces = sorted(pieces, key=lambda piece: (piece[2].share_ratio, piece[0], piece[1]))
+    for start, end, lease in pieces:
         if result and start <= result[-1][1] and result[-1][2] == lease.share_ratio:
             first, until, share = result[-1]
             result[-1] = (first, max(until, end), share)
@@ -122,7 +126,9 @@ def _split(gpu: int, job: int, piece: tuple[int, int, float], run_end: float | N
     start, end, share = piece
     if run_end is None:
         return [Hold(gpu=gpu, start=start, end=end, job=job, run=False, share=share)]
-    cut = int(min(max(run_end * 1000.0, start), end))
+    if run_end * 1000.0 >= end:
+        return [Hold(gpu=gpu, start=start, end=end, job=job, run=True, share=share)]
+    cut = int(max(run_end * 1000.0, start))
     parts = ((start, cut, True), (cut, end, False))
     return [
         Hold(gpu=gpu, start=first, end=last, job=job, run=run, share=share)
