@@ -11,7 +11,7 @@ from dash.exceptions import PreventUpdate
 
 from flopwatch import viewer
 from flopwatch.query import Query
-from flopwatch_dashboard import memo
+from flopwatch_dashboard import memo, packed
 from flopwatch_dashboard.client import CollectorUnavailable
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.page import Page, match
@@ -64,21 +64,21 @@ def register(app: Dash, live: Live) -> None:
     @threaded
     def route(pathname: str | None) -> tuple[list[Component], str]:
         page, _ = live.find(pathname)
-        stores = [dcc.Store(id=f"{page.name}-sent"), dcc.Store(id=f"{page.name}-frame")]
+        stores = [dcc.Store(id=f"{page.name}-{kept}") for kept in ("sent", "frame", "packed")]
         return [*stores, *page.skeleton()], f"main page-{page.name}"
 
     for page in (*live.pages, live.missing):
         _register_refresh(app, live, page)
         _register_frame(app, page)
+        if page.rows:
+            _register_rows(app, page, page.rows)
 
 
 def _register_refresh(app: Dash, live: Live, page: Page) -> None:
-    outputs = [Output(*target) for target in page.parts.values()]
-    if page.rows:
-        outputs.append(Output(page.parts[page.rows][0], "rowTransaction"))
+    targets = {**page.parts, **({page.rows: (f"{page.name}-packed", "data")} if page.rows else {})}
 
     @app.callback(
-        *outputs,
+        *(Output(*target) for target in targets.values()),
         Output(f"{page.name}-frame", "data"),
         Output(f"{page.name}-sent", "data"),
         Input("tick", "data"),
@@ -94,9 +94,8 @@ def _register_refresh(app: Dash, live: Live, page: Page) -> None:
             raise PreventUpdate
         view = replace(from_browser(ui, live.prefix), viewer=live.who())
         values, known = answer(live, page, item, view, sent if isinstance(sent, dict) else {})
-        ordered = [values.get(name, no_update) for name in page.parts]
-        if page.rows:
-            ordered.append(values.get("transaction", no_update))
+        values = as_sent(page, values)
+        ordered = [values.get(name, no_update) for name in targets]
         around = {name: values[name] for name in frame.PARTS if name in values}
         return (*ordered, around, known)
 
@@ -107,6 +106,18 @@ def _register_frame(app: Dash, page: Page) -> None:
         ClientsideFunction("flopwatch", "frame"),
         *(Output(*target, allow_duplicate=True) for target in frame.PARTS.values()),
         Input(f"{page.name}-frame", "data"),
+        prevent_initial_call=True,
+    )
+
+
+def _register_rows(app: Dash, page: Page, part: str) -> None:
+    """Rows are sent packed; the browser unpacks them for its table."""
+    table, rows = page.parts[part]
+    app.clientside_callback(
+        ClientsideFunction("flopwatch", "unpack"),
+        Output(table, rows),
+        Output(table, "rowTransaction"),
+        Input(f"{page.name}-packed", "data"),
         prevent_initial_call=True,
     )
 
@@ -129,6 +140,16 @@ def answer(
     if page.rows:
         live.rows.put(drawn.digests[page.rows], drawn.parts[page.rows])
     return changed, drawn.digests
+
+
+def as_sent(page: Page, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of an answer as they go to the browser: a table's rows, or what changed in them, packed."""
+    sent = dict(values)
+    if page.rows and page.rows in sent:
+        sent[page.rows] = packed.packed(sent[page.rows])
+    elif page.rows and "transaction" in sent:
+        sent[page.rows] = packed.change(sent.pop("transaction"))
+    return sent
 
 
 def _as_transaction(live: Live, part: str, changed: dict[str, Any], sent: Mapping[str, str]) -> None:

@@ -43,7 +43,7 @@
   }
 
   function Trend(props) {
-    const values = props.value || [];
+    const values = (props.value || "").match(/../g)?.map((point) => (point === ".." ? null : parseInt(point, 36) / 1000)) || [];
     const numbers = values.filter(known);
     if (numbers.length < 2) { return e("span", { className: "muted" }, NONE); }
     const w = 68, h = 22, high = Math.max(...numbers) || 1, low = Math.min(0, ...numbers);

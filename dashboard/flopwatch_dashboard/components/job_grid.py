@@ -1,7 +1,8 @@
 """The table of all jobs: its columns, and a job as a row of values that the browser formats, sorts and filters."""
 
+import functools
 import math
-from collections.abc import Sequence
+import string
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,12 @@ from flopwatch_dashboard.view import View
 
 GRID_ID = "jobs-grid"
 TREND_POINTS = 24
+DIGITS = string.digits + string.ascii_lowercase
+POINTS = tuple(high + low for high in DIGITS for low in DIGITS)
+"""A course's thousandths in two characters, in base 36."""
+UNKNOWN_POINT = ".."
+MOST_COURSES = 4_096
+"""Courses that are remembered: few jobs have a new one with each refresh."""
 SHORT = {"mfu-short": "params.data.short"}
 """Below the target: said by a triangle and a colour."""
 TEXT, NUMBER = "agTextColumnFilter", "agNumberColumnFilter"
@@ -89,7 +96,7 @@ def row(job: JobRow, status: Status, view: View) -> dict[str, Any]:
         "trainer": job.trainer or wording.UNKNOWN,
         "cluster": job.cluster,
         "started": job.start_seconds,
-        "started_text": wording.moment(job.start_seconds, status.time_zone),
+        "started_text": wording.moment(job.start_seconds, status.time_zone, view.lang),
         "last_step": job.last_step,
         "findings": job.findings,
         **_gpus(job, view),
@@ -121,7 +128,7 @@ def _mfu(job: JobRow, view: View) -> dict[str, Any]:
         "target_hint": view.t(f"target.{job.target.source}"),
         "kernel": _rounded(job.kernel_active_ratio, 3),
         "tensor": _rounded(job.tensor_active_ratio, 3),
-        "trend": _course(job.trend),
+        "trend": course(job.trend),
         "estimate": job.mfu.basis == "hardware",
         "palm": _rounded(job.mfu.palm_ratio, 3),
         "short": job.target.ratio is not None
@@ -142,11 +149,21 @@ def _waste(job: JobRow, status: Status, view: View) -> dict[str, Any]:
     }
 
 
-def _course(trend: Sequence[float | None]) -> list[float | None]:
-    """The trend with as many points as its drawing can show, the newest always among them."""
+@functools.lru_cache(maxsize=MOST_COURSES)
+def course(trend: tuple[float | None, ...]) -> str:
+    """The trend in two characters a point: ``POINTS``, and ``UNKNOWN_POINT`` where it is not known.
+
+    As many points as its drawing can show, the newest always among them.
+    """
     stride = max(1, -(-len(trend) // TREND_POINTS))
     newest_first = trend[::-1][::stride]
-    return [None if v is None or not math.isfinite(v) else round(v, 3) for v in reversed(newest_first)]
+    return "".join([_point(value) for value in reversed(newest_first)])
+
+
+def _point(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return UNKNOWN_POINT
+    return POINTS[min(len(POINTS) - 1, max(0, round(value * 1_000)))]
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -224,12 +224,12 @@ def test_a_job_row_says_target_basis_and_observed_gpus() -> None:
 
 def test_a_row_s_trend_is_short_and_ends_with_the_newest_value() -> None:
     query = cluster.ClusterQuery()
-    query.rows = (cluster.job_row(1, trend=(*([0.25] * 46), None, 0.3333333)),)
+    query.rows = (cluster.job_row(1, trend=(*([0.25] * 45), None, 0.5, 0.3333333)),)
 
     trend = jobs.PAGE.render(query, ENGLISH, "")["rows"][0]["trend"]
 
-    assert len(trend) == 24
-    assert trend[-1] == 0.333
+    assert len(trend) == 2 * 24
+    assert trend == "6y" * 22 + ".." + "99"  # 250 = 6 * 36 + 34, 333 = 9 * 36 + 9
 
 
 def test_every_row_has_a_string_id() -> None:
