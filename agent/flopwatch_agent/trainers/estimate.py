@@ -84,9 +84,9 @@ def tokens_of_step(context: Context) -> float | None:
     grown = context.grown_per_step("total_tokens", over_sessions=True)
     if grown is not None and grown > 0:
         return grown
-    after = _tokens_counted_after(context)
-    if after is not None:
-        return after
+    counted = _tokens_counted_after(context) or _tokens_counted_before(context)
+    if counted is not None:
+        return counted
     batch, length = reading.get("batch"), integer(context.facts, "seq_length")
     if batch and length:
         return batch * length
@@ -106,6 +106,18 @@ def _tokens_counted_after(context: Context) -> float | None:
     if before is not None and context.advanced:
         return (total - before) / context.advanced
     return total / context.advanced if context.advanced and context.base_step is not None else None
+
+
+def _tokens_counted_before(context: Context) -> float | None:
+    """From a counter that does not yet hold the batch of the printed step."""
+    total = context.reading.get("total_tokens_before")
+    if not total or not context.advanced:
+        return None
+    before = context.previous.get("total_tokens_before") if context.previous else None
+    if before is not None:
+        return (total - before) / context.advanced
+    begun = context.base_step is not None and context.base_step < context.reading.grammar.first_step
+    return total / (context.advanced - 1) if begun and context.advanced > 1 else None
 
 
 def _arrival(context: Context) -> float | None:

@@ -17,7 +17,7 @@ _TIME_KEYS = ("time", "timestamp", "asctime", "ts", "@timestamp")
 _PREFIXES = tuple(
     re.compile(form)
     for form in (
-        r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z )",
+        r"(?P<clock>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z )",
         (
             r"(?P<clock>\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[+-]\d\d:?\d\d)?\]?) "
             r"(?=[ \t{}\"']|\[?\d{4}-\d\d-\d\d[ T]\d\d:)"

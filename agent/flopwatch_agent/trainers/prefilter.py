@@ -29,13 +29,13 @@ def _guarded(literal: bytes, guard: bytes) -> Anchor:
 SIGNS = (
     _guarded(
         b"loss",
-        rb"[\w/]*['\"]?(?:\)?\s*[:=]\s*['\"]?(?:np\.\w+\()?(?:"
+        rb"[\w/]*(?: scale)?['\"]?(?:\)?\s*[:=]\s*['\"]?(?:np\.\w+\()?(?:"
         + _NUMBER
         + rb")|:? train: |\s+(?:"
         + _NUMBER
         + rb"))",
     ),
-    _guarded(b"Loss: ", rb"(?:" + _NUMBER + rb")"),
+    _guarded(b"Loss", rb":?\s+(?:" + _NUMBER + rb")"),
     _guarded(b"it/s", rb"(?:[\],\s]|$)"),
     _guarded(b"s/it", rb"[\],\s]"),
     _guarded(b"train_time:", rb"\d"),

@@ -4,7 +4,7 @@ from flopwatch_agent.trainers.families.catalogue import GRAMMARS
 from flopwatch_agent.trainers.lines import CENTURY, CONTAINER_LINE
 from flopwatch_agent.trainers.prefilter import PROOFS
 
-_BAR_WORDS = (b"rain", b"poch", b"tep", b"oss", b"iteration")
+_BAR_WORDS = (b"rain", b"poch", b"tep", b"oss", b"iteration", b"G  ")
 """A bar that counts training says one of them, and so does a row that was torn into its line."""
 _MARKS = "|'=([_/:"
 
@@ -32,6 +32,10 @@ def promises(line: bytes) -> bool:
         return True
     if b"it/s" in line or b"s/it" in line:
         return any(word in line for word in _BAR_WORDS)
+    return (b"<" in line and b"loss" in line) or _has_a_text(line)
+
+
+def _has_a_text(line: bytes) -> bool:
     for mark, texts in _GROUPS:
         if mark in line:
             for text in texts:

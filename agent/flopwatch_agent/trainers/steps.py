@@ -21,10 +21,12 @@ def numbered(values: Mapping[str, float]) -> dict[str, float]:
     if "step" in found:
         return found
     each, inside, epoch = (found.get(name) for name in ("steps_in_epoch", "step_in_epoch", "epoch_number"))
+    if epoch is None and "epoch_index" in found:
+        epoch = found["epoch_index"] + 1
     if "steps_before" in found:
         found["step"] = found["steps_before"] + 1
     elif each is not None and inside is not None:
-        found["step"] = ((epoch or 1) - 1) * each + inside
+        found["step"] = ((1 if epoch is None else epoch) - 1) * each + inside
     return found
 
 

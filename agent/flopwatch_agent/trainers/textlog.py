@@ -207,7 +207,7 @@ class TextLog:
         origin = Origin(stamp=_stamp(record), arrived_at_seconds=self._arrived, rank=record.rank)
         if _SDK_PREFIX in text and take_sdk_line(engine, text, origin):
             return
-        bars = read_bars(text) if "it/s" in text or "s/it" in text else []
+        bars = read_bars(text) if "/" in text and ("<" in text or "\u2022" in text) else []
         for bar in bars:
             engine.bar(bar, record.rank)
         if self._rows(text, origin) or self._object(text, origin) or self._wrapped_row(record):

@@ -1,9 +1,10 @@
 """All grammars of text logs, the more specific before the more general."""
 
-from flopwatch_agent.trainers.families import blocks, huggingface, megatron, pretrain, rl
+from flopwatch_agent.trainers.families import blocks, huggingface, megatron, pretrain, rl, small, vision
 
 GRAMMARS = (
     *megatron.GRAMMARS, *rl.GRAMMARS, *pretrain.GRAMMARS, *blocks.GRAMMARS, *huggingface.GRAMMARS,
+    *vision.GRAMMARS, *small.GRAMMARS,
 )  # fmt: skip
 COMPANIONS = (megatron.BRIDGE_COMPANION, rl.NEMO_RL_EPOCH, rl.NEMO_RL_STEP, rl.NEMO_RL_LOSS)
 """Lines that complete a row of another line."""

@@ -24,6 +24,7 @@ MEGATRON = Grammar(
         number_field("total_tokens", r"consumed tokens:\s*"),
         number_field("loss", r"\blm[ _]loss:?\s*"),
         number_field("loss", r"\breduced_train_loss:?\s*"),
+        number_field("loss", r"\|\s*loss:\s*"),
         number_field("skipped", r"number of skipped iterations:\s*"),
     ),
     relatives=(

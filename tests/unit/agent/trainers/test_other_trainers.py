@@ -1,0 +1,146 @@
+"""Trainers of vision models, compact code bases, bars of other libraries: step, seconds, tokens and loss of the last row."""
+
+# ruff: noqa: E501, ISC004 - log lines are as long as they are
+
+import pytest
+
+from flopwatch_agent.trainers.reader import parse_whole
+
+LINES = {
+    "Megatron-LM's vision models": (
+        " [2025-01-01 10:00:0{n}] iteration {n:8}/ 1000 | consumed samples: {n:12} | elapsed time per iteration (ms): 812.4 | throughput per GPU (TFLOP/s/GPU): 95.1"
+        " | learning rate: 1E-5 | global batch size:  1024 | loss: 6.9{n}0000E+00 | accuracy: 1E-2 | loss scale: 1.0 | grad norm: 1.2 | number of skipped iterations:   0 |\n",
+        (3, 0.8124, None, 6.93),
+    ),
+    "Megatron-LM whose iterations were all skipped": (
+        " iteration {n:8}/ 1000 | consumed samples: {n:12} | elapsed time per iteration (ms): 812.4 | learning rate: 1E-5 | global batch size:  1024 |"
+        " loss scale: 131072.0 | number of skipped iterations:   1 | number of nan iterations:   0 |\n",
+        (3, 0.8124, None, None),
+    ),
+    "OLMo-core whose lines begin with a time in UTC": (
+        "2026-01-01T10:00:0{n}.123Z node-0:0 olmo_core.train.callbacks.console_logger:91 INFO [step={n}/1,000,epoch=1,eta=10 minutes]\n"
+        "    optim/LR (group 0)=0.0001\n    train/CE loss=10.{n}\n    throughput/device/TPS=8,192\n    throughput/device/BPS=0.5\n",
+        (3, 2.0, None, 10.3),
+    ),
+    "detectron2, by the clock of its lines": (
+        "[05/01 10:00:{n}0 d2.utils.events]:  eta: 1:02:03  iter: {n}9  total_loss: 2.{n}  loss_cls: 1.1    time: 0.9512  last_time: 0.94  data_time: 0.0123"
+        "  last_data_time: 0.004   lr: 0.0001  max_mem: 5432M\n",
+        (39, 1.0, None, 2.3),
+    ),
+    "MMCV by epochs": (
+        "2021-05-01 10:00:{n}0,123 - mmdet - INFO - Epoch [2][{n}0/7330]\tlr: 1.978e-03, eta: 22:37:25, time: 0.927, data_time: 0.055, memory: 5321, loss_rpn_cls: 0.5, loss: 1.{n}\n",
+        (7360, 0.927, None, 1.3),
+    ),
+    "MMCV by iterations": (
+        "2021-05-01 10:00:{n}0,123 - mmseg - INFO - Iter [{n}0/80000]\tlr: 1.978e-03, eta: 22:37:25, time: 0.927, data_time: 0.055, memory: 5321, decode.loss_ce: 0.5, loss: 1.{n}\n",
+        (30, 0.927, None, 1.3),
+    ),
+    "timm, third epoch": (
+        "Train: 2 [ {n}50/1251 (  4%)]  Loss: 6.9{n} (6.93)  Time: 0.512s, 2000.00/s  (0.623s, 1643.2/s)  LR: 1.000e-05  Data: 0.012 (0.034)\n",
+        (2852, 0.512, None, 6.93),
+    ),
+    "timm, older": (
+        "Train: 0 [ {n}50/1251 (  4%)]  Loss:  6.9{n}0000 (6.9300)  Time: 0.512s, 2000.00/s  (0.623s, 1643.2/s)  LR: 1.000e-05  Data: 0.012 (0.034)\n",
+        (350, 0.512, None, 6.93),
+    ),
+    "torchvision's references": (
+        "Epoch: [1]  [  {n}0/1251]  eta: 0:12:34  lr: 0.1  img/s: 1234.5  loss: 6.9{n} (6.95)  acc1: 0.1 (0.2)  time: 0.5123  data: 0.0123  max mem: 12345\n",
+        (1281, 0.5123, None, 6.93),
+    ),
+    "DINOv2": (
+        "I20230501 10:00:{n}0 140 dinov2 helpers.py:102] Training  [  {n}0/125000]  eta: 1 day, 2:03:04  lr: 0.1 (0.1)  total_loss: 9.1{n} (9.9)  time: 0.312  data: 0.001  max mem: 3\n",
+        (30, 0.312, None, 9.13),
+    ),
+    "PyTorch's ImageNet example": (
+        "Epoch: [0][  {n}0/1252]\tTime  0.512 ( 0.734)\tData  0.012 ( 0.123)\tLoss 6.9{n}e+00 (7.0e+00)\tAcc@1   0.00 (  0.10)\n",
+        (30, 0.512, None, 6.93),
+    ),
+    "Swin": (
+        "[2021-04-14 10:00:{n}0 swin] (main.py 187): INFO Train: [1/300][{n}0/1251]\teta 0:12:34 lr 0.000001\t time 0.5123 (0.6123)\tloss 6.9{n} (6.95)\tgrad_norm 1.2 (1.3)\tmem 1234MB\n",
+        (1281, 0.5123, None, 6.93),
+    ),
+    "MindFormers": (
+        "2025-04-07 15:34:2{n},173 - [mindformers/core/callback/callback.py:529] - INFO - {{ Epoch:[  2/  2], step:[    {n}/   19], loss: 10.63{n}, per_step_time: 1752ms, lr: 1e-05,"
+        " overflow cond: False, loss_scale: 1.0, global_norm: [1.2], train_throughput_per_npu: 123.4T\n",
+        (22, 1.752, None, 10.633),
+    ),
+    "picotron": (
+        "[rank 0] Step: {n}     | Loss: 10.9{n} | Global batch size: 128.00K | Tokens/s: 64.00K | Tokens/s/GPU: 8.00K | Tokens: 256.00K | MFU: 30.12% | Memory usage:  10.10GB\n",
+        (3, 2.0, 128_000, 10.93),
+    ),
+    "Lingua": (
+        "0: INFO    25-01-01 10:00:{n}0.123456 - 0:01:0{n} - step: {n}0  acc: 0  loss:  9.1{n}  grad: 1.23e+00  flops: 2.34e+14  wps: 1.23e+04  iter:  0.812  data:  0.012  lr: 1.00e-04  mem: 80%  pow: 400 W\n",
+        (30, 0.812, None, 9.13),
+    ),
+    "Flax's examples": (
+        "I0501 10:00:{n}0.123456 140 logging_writer.py:48] [{n}00] learning_rate=0.0002, loss=6.{n}, steps_per_second=2.5\n", (300, 0.4, None, 6.3),
+    ),
+    "Flax's examples, prefixed names": (
+        "I0501 10:00:{n}0.123456 140 logging_writer.py:64] [{n}00] train_learning_rate=0.0002, train_loss=6.{n}, train_steps_per_second=2.5\n", (300, 0.4, None, 6.3),
+    ),
+    "minGPT": ("iter_dt 250.12ms; iter {n}00: train loss 2.3{n}567\n", (300, 0.25012, None, 2.33567)),
+    "llama2.c": ("{n} | loss 9.{n}234 | lr 1.200000e-05 | 250.12ms | mfu 35.12%\n", (3, 0.25012, None, 9.3234)),
+    "TensorFlow's Estimator": ("INFO:tensorflow:loss = 2.{n}, step = {n}00 (25.000 sec)\n", (300, 0.25, None, 2.3)),
+    "TensorFlow's Model Garden": (
+        "I0501 10:00:00.1 140 controller.py:467] train | step:   {n}000 | steps/sec:    5.0 | output: {{'training_loss': 1.{n}, 'learning_rate': 1e-4}}\n",
+        (3000, 0.2, None, 1.3),
+    ),
+    "Composer under ts, with its counter of tokens": (
+        "2025-01-01 10:00:0{n} [batch={n}0/100]:\n2025-01-01 10:00:0{n} \t Train time/batch: {n}9\n2025-01-01 10:00:0{n} \t Train time/token: {n}0000\n"
+        "2025-01-01 10:00:0{n} \t Train loss/train/total: 2.{n}\n2025-01-01 10:00:0{n} \t Train throughput/tokens_per_sec: 500.0\n",
+        (30, 2.0, 1000, 2.3),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_third_row_has_its_number_time_tokens_and_loss(name: str) -> None:
+    line, (step, seconds, tokens, loss) = LINES[name]
+    parsed = parse_whole("".join(line.format(n=number) for number in (1, 2, 3)).encode())
+    row = parsed.steps[-1]
+
+    assert len(parsed.steps) == 3
+    assert row.step == step
+    assert row.step_seconds == pytest.approx(seconds)
+    assert row.tokens == (None if tokens is None else pytest.approx(tokens))
+    assert row.loss == (None if loss is None else pytest.approx(loss))
+
+
+BARS = {
+    "kohya's scripts": ("\rsteps:   1%|          | {n}/1600 [00:{n}<33:07,  1.00s/it, avr_loss=0.1{n}]", 0.15),
+    "Composer's bar": (
+        "\rtrain          Epoch   0:    1%|1 | {n}/2500 [00:{n}<18:12,  1.00ba/s, loss/train/total=2.{n}]", 2.5,
+    ),
+    "a bar of batches": ("\rEpoch 1:    1%|1 | {n}/2500 [00:{n}<18:12,  1.00s/batch, loss=2.{n}]", 2.5),
+    "a bar of steps": ("\rTraining:    1%|1 | {n}/2500 [00:{n}<18:12,  1.00step/s, loss=2.{n}]", 2.5),
+    "YOLO": (
+        "\r      1/100      2.51G      1.234      2.345      1.456         45        640:  12%|#  | {n}/170 [00:{n}<00:38,  1.00it/s]", None,
+    ),
+    "Lightning's rich bar": (
+        "Epoch 0/9 \u2501\u2501\u2501\u2501 {n}/100 0:00:{n} \u2022 0:00:40 1.00it/s v_num: 0.000 train_loss: 2.{n}\n", 2.5,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_a_bar_gives_the_time_between_its_drawings(name: str) -> None:
+    line, loss = BARS[name]
+    rows = parse_whole("".join(line.format(n=number) for number in (10, 20, 30, 40, 50)).encode()).steps
+
+    assert [row.step for row in rows] == [10, 20, 30, 40, 50]
+    assert rows[-1].step_seconds == pytest.approx(1.0)
+    assert rows[-1].loss == (None if loss is None else pytest.approx(loss))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Downloading: 10%|1 | {n}/2500 [00:{n}<18:12,  1.00MB/s, loss=2.5]\n",
+        "Test:  [  {n}/196]  eta: 0:01:34  loss: 1.9 (1.95)  acc1: 50.1 (51.0)  time: 0.5123  data: 0.0123  max mem: 12345\n",
+        "Test: [{n}/196]\tTime 0.512 (0.734)\tLoss 1.9e+00 (2.0e+00)\tAcc@1 50.0 (51.0)\n",
+        "Validation 0/9 \u2501\u2501\u2501\u2501 {n}/100 0:00:{n} \u2022 0:00:40 1.00it/s v_num: 0.000 val_loss: 2.5\n",
+        "      Class     Images  Instances      Box(P          R      mAP50:  12%|#  | {n}/170 [00:{n}<00:38,  1.00it/s]\n",
+    ],
+)
+def test_evaluation_and_downloads_are_no_steps(line: str) -> None:
+    assert parse_whole("".join(line.format(n=number) for number in (10, 20, 30)).encode()).steps == ()
