@@ -21,6 +21,13 @@ time.sleep(600)
 """
 
 
+WAITING = """
+import os, sys, time
+while not os.path.exists(sys.argv[4]): time.sleep(0.05)
+"""
+"""A trainer that begins once a file is there, so that the agent may be at work before it."""
+
+
 def on_gpu(fake_nvml: FakeNvml, *pids: int) -> None:
     fake_nvml.write("gpus 2", *(f"proc {index % 2} {pid} 50000" for index, pid in enumerate(pids)))
 
@@ -73,14 +80,16 @@ def test_a_job_whose_log_has_no_row_yet_is_waiting_for_steps(
 def test_rows_of_an_earlier_run_in_an_appended_file_are_history(
     fake_nvml: FakeNvml, new_agent, collector: FakeCollector, processes, tmp_path: Path
 ) -> None:
-    log = tmp_path / "train.log"
+    log, go = tmp_path / "train.log", tmp_path / "go"
     log.write_text("".join(f"iter {n}: loss 9.9999, time 100.00ms, mfu 10.00%\n" for n in range(50)))
     time.sleep(1.2)  # a file that is younger than its job, to a second, is the job's own
     with log.open("ab") as sink:
-        process = processes("import time; time.sleep(1.5)\n" + TRAIN, "100", "106", "0.2", stdout=sink)
+        process = processes(WAITING + TRAIN, "100", "106", "0.2", str(go), stdout=sink)
     on_gpu(fake_nvml, process.pid)
 
     new_agent(collector_url=collector.url)
+    eventually(lambda: any(job.get("log_path") == str(log) for job in collector.jobs_of(process.pid)))
+    go.touch()
     eventually(lambda: len(numbers(collector)) >= 6)
     seen = len(collector.batches)
     eventually(lambda: len(collector.batches) > seen + 3)
@@ -247,14 +256,19 @@ def test_the_end_of_a_job_is_told_with_its_last_rows(
     code = TRAIN.replace(
         "time.sleep(600)", "sys.stdout.write('iter 20: loss 3.1234, time 250.00ms, mfu 40.00%\\n')"
     )
+    go = tmp_path / "go"
     with (tmp_path / "train.log").open("wb") as sink:
-        process = processes(code, "0", "20", "0.1", stdout=sink)
+        process = processes(WAITING + code, "0", "20", "0.1", str(go), stdout=sink)
     on_gpu(fake_nvml, process.pid)
 
     new_agent(collector_url=collector.url)
-    ended = eventually(lambda: [j for j in collector.all("jobs") if "end_time_seconds" in j])[0]
+    eventually(lambda: collector.jobs_of(process.pid))
+    go.touch()
+    process.wait(60)
+    over = time.time()
+    ended = eventually(lambda: [j for j in collector.jobs_of(process.pid) if "end_time_seconds" in j])[0]
 
-    assert abs(ended["end_time_seconds"] - time.time()) < 8.0
+    assert over - 1.0 <= ended["end_time_seconds"] <= time.time()
     eventually(lambda: 20 in numbers(collector))
     assert numbers(collector) == list(range(21))
 
