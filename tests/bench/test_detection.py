@@ -2,6 +2,7 @@
 
 import pytest
 from tests.incidents.fleet_week import week
+from tests.incidents.harder import harder
 from tests.incidents.labelled import all_incidents
 from tests.incidents.playing import Fired, play
 from tests.incidents.scoring import by_kind, false_criticals, kinds_table, scores, table
@@ -15,7 +16,7 @@ CRITICAL = ("JobHang",)
 
 @pytest.fixture(scope="module")
 def results() -> list[tuple[Incident, tuple[Fired, ...]]]:
-    return [(incident, play(incident, seed)) for seed in SEEDS for incident in all_incidents()]
+    return [(incident, play(incident, seed)) for seed in SEEDS for incident in (*all_incidents(), *harder())]
 
 
 def test_critical_rules_are_precise_and_hangs_are_found_in_two_minutes(

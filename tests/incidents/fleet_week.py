@@ -52,7 +52,7 @@ def week(seed: int = 0) -> Week:
             if judged == "hang":
                 hangs.append((job, kind))
             if kind != "step":
-                longest = max(longest, lasts if not silence.in_phase else 0.0)
+                longest = max(longest, lasts if silence.phase is None else 0.0)
     return Week(silences=silences, steps=steps, hangs=tuple(hangs), suspects=suspects, drops=drops)
 
 
@@ -80,12 +80,13 @@ def _silences(
         lasts = save * float(np.exp(random.normal(0.0, 0.15))) + usual
         moving = float(random.uniform(0.05, 0.4)) if storage else 0.0
         made.append(("checkpoint", lasts, silent(
-            tensor_active_ratio=0.0, power_ratio=0.25, nic_ratio=moving, disk_writing=not storage, in_phase=told,
+            tensor_active_ratio=0.0, power_ratio=0.25, nic_ratio=moving, disk_writing=not storage,
+            phase="CKPT" if told else None,
         )))  # fmt: skip
     for _ in range(int(WEEK_SECONDS / random.uniform(7_200.0, 21_600.0))):
         lasts = evaluation * float(np.exp(random.normal(0.0, 0.1))) + usual
         made.append(("evaluation", lasts, silent(
-            tensor_active_ratio=0.35, power_ratio=0.85, nic_ratio=0.6, in_phase=told,
+            tensor_active_ratio=0.35, power_ratio=0.85, nic_ratio=0.6, phase="CKPT" if told else None,
         )))  # fmt: skip
     for _ in range(int(random.poisson(6.0))):
         lasts = min(60.0, float(random.lognormal(np.log(25.0), 0.6))) + usual
@@ -118,5 +119,5 @@ def _at(silence: Silence, overdue: float, longest: float) -> Silence:
         power_ratio=silence.power_ratio,
         nic_ratio=silence.nic_ratio,
         disk_writing=silence.disk_writing,
-        in_phase=silence.in_phase,
+        phase=silence.phase,
     )

@@ -15,7 +15,7 @@ SLOWED = frozenset(("MfuDrop", "StepSpikes"))
 """What a slow part does to the run is true as well."""
 
 
-def _stopped(**values: Any) -> Callable[[Shown, float], Shown]:
+def stopped(**values: Any) -> Callable[[Shown, float], Shown]:
     return lambda shown, since: replace(
         shown, **{"nic_ratio": 0.0 if shown.nic_ratio is not None else None, **values}
     )
@@ -27,48 +27,48 @@ def hangs() -> Iterator[Incident]:
     for nodes, seconds in ((1, 1.0), (4, 2.0), (4, 10.0), (16, 10.0), (16, 30.0), (8, 45.0), (8, 60.0)):
         yield Incident(
             name=f"collective hang, {nodes} nodes, {seconds:g} s", kind="hang", expected=HANG, stops=True, nodes=nodes,
-            step_seconds=seconds, show=_stopped(**spinning),
+            step_seconds=seconds, show=stopped(**spinning),
         )  # fmt: skip
-    yield Incident(name="host deadlock", kind="hang", expected=HANG, stops=True, show=_stopped(**idle))
+    yield Incident(name="host deadlock", kind="hang", expected=HANG, stops=True, show=stopped(**idle))
     yield Incident(
-        name="data loader dead", kind="hang", expected=HANG, stops=True, show=_stopped(**idle), nodes=2
+        name="data loader dead", kind="hang", expected=HANG, stops=True, show=stopped(**idle), nodes=2
     )
     yield Incident(
         name="hang, tensor activity only", kind="hang", expected=HANG, stops=True,
-        show=_stopped(tensor=0.0, power_ratio=None, nic_ratio=None),
+        show=stopped(tensor=0.0, power_ratio=None, nic_ratio=None),
     )  # fmt: skip
     yield Incident(
         name="hang, power only", kind="hang", expected=HANG, stops=True,
-        show=_stopped(tensor=None, power_ratio=0.15, nic_ratio=None),
+        show=stopped(tensor=None, power_ratio=0.15, nic_ratio=None),
     )  # fmt: skip
     yield Incident(
-        name="hang with checkpoints told", kind="hang", expected=HANG, stops=True, show=_stopped(**spinning),
+        name="hang with checkpoints told", kind="hang", expected=HANG, stops=True, show=stopped(**spinning),
         pause=(900.0, 25.0, 0.0),
     )  # fmt: skip
     yield Incident(
-        name="hang with checkpoints not told", kind="hang", expected=HANG, stops=True, show=_stopped(**spinning),
+        name="hang with checkpoints not told", kind="hang", expected=HANG, stops=True, show=stopped(**spinning),
         pause=(600.0, 40.0, 0.0), pause_told=False,
     )  # fmt: skip
     yield Incident(
         name="hang, kernels at full power", kind="hang", expected=HANG, stops=True,
-        show=_stopped(tensor=0.0, power_ratio=0.8),
+        show=stopped(tensor=0.0, power_ratio=0.8),
     )  # fmt: skip
     unknown = {"tensor": None, "power_ratio": None, "nic_ratio": None}
     yield Incident(
         name="silence without telemetry", kind="hang", expected=frozenset(("HangSuspect",)), stops=True,
-        show=_stopped(**unknown),
+        show=stopped(**unknown),
     )  # fmt: skip
     yield Incident(
         name="agent of the log's node dies", kind="hang", abstains=True, stops=True, source_alive=False,
-        show=_stopped(tensor=0.45, power_ratio=1.0, nic_ratio=1.0),
+        show=stopped(tensor=0.45, power_ratio=1.0, nic_ratio=1.0),
     )  # fmt: skip
 
 
-def _gpu(rank: int) -> Callable[[GpuSignal], bool]:
+def gpu_of(rank: int) -> Callable[[GpuSignal], bool]:
     return lambda gpu: gpu.rank == rank
 
 
-def _slower(ratio: float) -> Callable[[float, float, np.random.Generator], float]:
+def slower(ratio: float) -> Callable[[float, float, np.random.Generator], float]:
     return lambda since, usual, random: usual * ratio
 
 
@@ -77,30 +77,30 @@ def stragglers() -> Iterator[Incident]:
     for clock, factor in ((1.2e9, 1.6), (1.5e9, 1.3), (1.7e9, 1.16)):
         yield Incident(
             name=f"one GPU at {clock / 1e9:.1f} GHz", kind="straggler, clock", expected=SLOW, allowed=SLOWED,
-            step=_slower(factor), show=lambda s, _, c=clock: changed(s, _gpu(5), sm_clock_hertz=c),
+            step=slower(factor), show=lambda s, _, c=clock: changed(s, gpu_of(5), sm_clock_hertz=c),
         )  # fmt: skip
     yield Incident(
-        name="one node at 1.4 GHz", kind="straggler, clock", expected=SLOW, allowed=SLOWED, step=_slower(1.4),
+        name="one node at 1.4 GHz", kind="straggler, clock", expected=SLOW, allowed=SLOWED, step=slower(1.4),
         show=lambda s, _: changed(s, lambda gpu: gpu.node == "n2", sm_clock_hertz=1.4e9),
     )  # fmt: skip
     for bits in (0x08, 0x40, 0x80):
         yield Incident(
             name=f"throttled, reason {bits:#x}", kind="throttle", expected=frozenset(("HwThrottle", "Straggler")),
-            allowed=SLOWED, step=_slower(1.4),
+            allowed=SLOWED, step=slower(1.4),
             show=lambda s, _, b=bits: replace(
-                changed(s, _gpu(9), sm_clock_hertz=1.4e9, throttle_share=1.0), clock_reasons=b
+                changed(s, gpu_of(9), sm_clock_hertz=1.4e9, throttle_share=1.0), clock_reasons=b
             ),
         )  # fmt: skip
     yield Incident(
         name="throttled by the driver for heat", kind="throttle", expected=frozenset(("ThermalThrottle", "Straggler")),
-        allowed=SLOWED, step=_slower(1.25),
+        allowed=SLOWED, step=slower(1.25),
         show=lambda s, _: replace(
-            changed(s, _gpu(9), sm_clock_hertz=1.6e9, throttle_share=1.0), clock_reasons=0x20
+            changed(s, gpu_of(9), sm_clock_hertz=1.6e9, throttle_share=1.0), clock_reasons=0x20
         ),
     )  # fmt: skip
     yield Incident(
         name="throttled for two minutes", kind="throttle", lasts_seconds=120.0, allowed=SLOWED,
-        show=lambda s, _: replace(changed(s, _gpu(9), throttle_share=1.0), clock_reasons=0x40),
+        show=lambda s, _: replace(changed(s, gpu_of(9), throttle_share=1.0), clock_reasons=0x40),
     )  # fmt: skip
     yield Incident(
         name="at the power limit", kind="healthy", show=lambda s, _: replace(s, clock_reasons=0x04)
@@ -108,47 +108,47 @@ def stragglers() -> Iterator[Incident]:
     for rate in (0.3, 0.6):
         yield Incident(
             name=f"link at {rate:.0%} of its peers", kind="straggler, link", expected=SLOW, allowed=SLOWED,
-            step=_slower(1.25), show=lambda s, _, r=rate: _slow_link(s, "n1", r),
+            step=slower(1.25), show=lambda s, _, r=rate: _slow_link(s, "n1", r),
         )  # fmt: skip
     yield Incident(
-        name="link down", kind="straggler, link", expected=SLOW, allowed=SLOWED, step=_slower(1.3),
-        show=lambda s, _: _link(s, "n1", link_up=False),
+        name="link down", kind="straggler, link", expected=SLOW, allowed=SLOWED, step=slower(1.3),
+        show=lambda s, _: link(s, "n1", link_up=False),
     )  # fmt: skip
     yield Incident(
         name="one GPU at half power, clocks unknown", kind="straggler, power", expected=SLOW, allowed=SLOWED,
-        step=_slower(1.3), show=lambda s, _: changed(_no_clocks(s), _gpu(3), power_watts=POWER / 2),
+        step=slower(1.3), show=lambda s, _: changed(no_clocks(s), gpu_of(3), power_watts=POWER / 2),
     )  # fmt: skip
     yield Incident(
         name="one node at two thirds of its power, clocks unknown", kind="straggler, power", expected=SLOW,
-        allowed=SLOWED, step=_slower(1.2),
-        show=lambda s, _: changed(_no_clocks(s), lambda gpu: gpu.node == "n3", power_watts=POWER * 0.66),
+        allowed=SLOWED, step=slower(1.2),
+        show=lambda s, _: changed(no_clocks(s), lambda gpu: gpu.node == "n3", power_watts=POWER * 0.66),
     )  # fmt: skip
     yield Incident(
         name="one rank computes longer, hardware alike", kind="straggler, compute", expected=SLOW, allowed=SLOWED,
-        step=_slower(1.3),
-        show=lambda s, _: changed(_computing(s), _gpu(5), local_compute_seconds=11.0),
+        step=slower(1.3),
+        show=lambda s, _: changed(computing(s), gpu_of(5), local_compute_seconds=11.0),
     )  # fmt: skip
     yield Incident(
-        name="one GPU five percent slower", kind="straggler, clock", abstains=True, step=_slower(1.05),
-        show=lambda s, _: changed(s, _gpu(5), sm_clock_hertz=CLOCK * 0.95),
+        name="one GPU five percent slower", kind="straggler, clock", abstains=True, step=slower(1.05),
+        show=lambda s, _: changed(s, gpu_of(5), sm_clock_hertz=CLOCK * 0.95),
     )  # fmt: skip
     yield Incident(
-        name="slow rank in turns", kind="imbalance", abstains=True, allowed=SLOWED, step=_slower(1.2),
+        name="slow rank in turns", kind="imbalance", abstains=True, allowed=SLOWED, step=slower(1.2),
         show=lambda s, since: changed(
-            _computing(s), _gpu(int(since // 300) % 32), local_compute_seconds=10.0
+            computing(s), gpu_of(int(since // 300) % 32), local_compute_seconds=10.0
         ),
     )  # fmt: skip
     yield Incident(
-        name="last pipeline stage longer", kind="imbalance", abstains=True, allowed=SLOWED, step=_slower(1.2),
-        show=lambda s, _: changed(_staged(_computing(s)), lambda gpu: gpu.stage == 3, local_compute_seconds=10.0),
+        name="last pipeline stage longer", kind="imbalance", abstains=True, allowed=SLOWED, step=slower(1.2),
+        show=lambda s, _: changed(_staged(computing(s)), lambda gpu: gpu.stage == 3, local_compute_seconds=10.0),
     )  # fmt: skip
     yield Incident(
         name="all ranks slower, nobody singled out", kind="straggler, compute", abstains=True,
-        expected=frozenset(("MfuDrop",)), allowed=SLOWED, step=_slower(1.3),
+        expected=frozenset(("MfuDrop",)), allowed=SLOWED, step=slower(1.3),
     )  # fmt: skip
 
 
-def _computing(shown: Shown) -> Shown:
+def computing(shown: Shown) -> Shown:
     return changed(shown, lambda _: True, local_compute_seconds=8.0)
 
 
@@ -156,18 +156,18 @@ def _staged(shown: Shown) -> Shown:
     return replace(shown, gpus=tuple(replace(gpu, stage=(gpu.rank or 0) // 8) for gpu in shown.gpus))
 
 
-def _no_clocks(shown: Shown) -> Shown:
+def no_clocks(shown: Shown) -> Shown:
     return changed(shown, lambda _: True, sm_clock_hertz=None)
 
 
-def _link(shown: Shown, node: str, **values: Any) -> Shown:
+def link(shown: Shown, node: str, **values: Any) -> Shown:
     return replace(
         shown, links=tuple(replace(one, **values) if one.node == node else one for one in shown.links)
     )
 
 
 def _slow_link(shown: Shown, node: str, ratio: float) -> Shown:
-    return _link(shown, node, bytes_per_second=NIC * ratio, errors=40)
+    return link(shown, node, bytes_per_second=NIC * ratio, errors=40)
 
 
 def courses() -> Iterator[Incident]:
@@ -179,7 +179,7 @@ def courses() -> Iterator[Incident]:
             kind="data stall",
             expected=drop,
             allowed=SLOWED,
-            step=_slower(1 / (1 - share)),
+            step=slower(1 / (1 - share)),
         )
     for rate in (0.10, 0.2):
         yield Incident(
@@ -220,7 +220,7 @@ def courses() -> Iterator[Incident]:
     )  # fmt: skip
     for factor in (1.5, 2.0):
         yield Incident(
-            name=f"batch x {factor:g}", kind="batch ramp", step=_slower(factor), lasts_seconds=1e9,
+            name=f"batch x {factor:g}", kind="batch ramp", step=slower(factor), lasts_seconds=1e9,
             config=lambda now: "large" if now >= WARM_SECONDS + 600.0 else "small",
         )  # fmt: skip
     yield Incident(
@@ -234,7 +234,7 @@ def courses() -> Iterator[Incident]:
             kind="step change",
             expected=drop,
             allowed=SLOWED,
-            step=_slower(ratio),
+            step=slower(ratio),
         )
     yield Incident(
         name="slides to x 1.25 over 40 min", kind="drift", expected=drop, allowed=SLOWED, lasts_seconds=3_000.0,

@@ -67,7 +67,10 @@ def _shown(incident: Incident, base: Shown, made: Course, now: float) -> Shown:
     if incident.pause is not None and _pausing(made, now):
         tensor = incident.pause[2]
         nic = None if base.nic_ratio is None else incident.pause_nic
-        return replace(base, tensor=tensor, power_ratio=0.25 if tensor == 0.0 else 0.9, nic_ratio=nic)
+        power = 0.25 if tensor == 0.0 else 0.9
+        return replace(
+            base, tensor=tensor, power_ratio=power, nic_ratio=nic, disk_writing=incident.pause_disk
+        )
     return base
 
 
@@ -94,7 +97,7 @@ def _facts(
     one = job(
         run,
         mfu=mfu,
-        bucket=incident.pause_bucket if told else "STEP",
+        bucket=_bucket(incident, now, told=told),
         report_gap_seconds=incident.step_seconds * incident.burst,
         data_seconds=now - 3.0,
         steps_since_start=count,
@@ -110,6 +113,12 @@ def _facts(
         verdict=None,
         cluster="a",
     )
+
+
+def _bucket(incident: Incident, now: float, *, told: bool) -> str:
+    if incident.phase is not None and _active(incident, now):
+        return incident.phase
+    return incident.pause_bucket if told else "STEP"
 
 
 def _history(incident: Incident, made: Course, count: int) -> StepHistory:
@@ -156,9 +165,14 @@ def _silence(incident: Incident, made: Course, shown: Shown, at: tuple[int, floa
         power_ratio=shown.power_ratio,
         nic_ratio=shown.nic_ratio,
         disk_writing=shown.disk_writing,
-        in_phase=incident.pause_told and _pausing(made, now),
+        phase=_phase(incident, made, now),
         source_alive=incident.source_alive or not _active(incident, now),
     )
+
+
+def _phase(incident: Incident, made: Course, now: float) -> str | None:
+    bucket = _bucket(incident, now, told=incident.pause_told and _pausing(made, now))
+    return None if bucket == "STEP" else bucket
 
 
 def _saves(incident: Incident, made: Course, now: float) -> tuple[float, ...]:

@@ -56,6 +56,9 @@ class Incident:
     pause_told: bool = True
     pause_bucket: str = "CKPT"
     pause_nic: float = 0.2
+    pause_disk: bool = False
+    phase: str | None = None
+    """The bucket of the phase that is open during the incident."""
     stops: bool = False
     """No step ends during the incident."""
     facts: dict[str, Any] = field(default_factory=dict)

@@ -7,7 +7,6 @@ from flopwatch.query import Severity
 from flopwatch_collector.alerting.levels import Levels, levels
 from flopwatch_collector.alerting.rules_reading import (
     IDLE_BUCKETS,
-    PAUSING_BUCKETS,
     evaluation_gap,
     identity,
     percent,
@@ -59,7 +58,7 @@ def job_hang(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
 def _early_hang(job: JobFacts) -> tuple[tuple[str, ...], bool]:
     """The hardware's signals, and whether they make a hang of the silence before the ledger does."""
     silence = job.run.silence
-    if silence is None or job.bucket in PAUSING_BUCKETS:
+    if silence is None:
         return (), False
     return corroboration(silence), standing(silence) == "hang"
 
@@ -111,8 +110,8 @@ def hang_suspect(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
     for job in facts.jobs:
         silence = job.run.silence
         condition = run_condition(job, settings)
-        if condition is None:
-            state = "unknown" if silence is None else standing(silence)
+        state = "unknown" if silence is None else standing(silence)
+        if condition is None or (condition == "paused" and state == "suspect"):
             condition = {"suspect": "bad", "unknown": "missing"}.get(state, "good")  # type: ignore[assignment]  # its words
         overdue = None if silence is None else silence.overdue_seconds
         yield Reading(

@@ -34,7 +34,11 @@ def straggler(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
         )
         values = {"job": job.row.name, "node": node or None}
         if suspect is not None:
-            values |= {"gpu": suspect.gpu, "hardware": suspect.hardware}
+            values |= {
+                "gpu": suspect.gpu,
+                "hardware": suspect.hardware,
+                "also": ", ".join(suspect.also) or None,
+            }
         yield Reading(
             rule="Straggler",
             severity="warning",
@@ -44,7 +48,7 @@ def straggler(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
             for_seconds=0.0 if suspect is not None else own.for_seconds,
             keep_seconds=own.keep_seconds,
             values=values if bad else {},
-            summary=_words(job, node) if bad else "",
+            summary=_words(job, node, () if suspect is None else suspect.also) if bad else "",
             gap_seconds=gap(job, settings),
         )
 
@@ -59,9 +63,11 @@ def persistent_suspect(reports: tuple[Suspect | None, ...]) -> Suspect | None:
     return last if len(subjects) == 1 and last is not None and last.kind != "imbalance" else None
 
 
-def _words(job: JobFacts, node: str | None) -> str:
+def _words(job: JobFacts, node: str | None, also: tuple[str, ...]) -> str:
     if not node:
         return f"{job.row.name}: one of its nodes is slower than its peers, not known which"
+    if also:
+        return f"{job.row.name}: {1 + len(also)} of its nodes are slower than their peers ({', '.join((node, *also))})"
     return f"{job.row.name}: one of its nodes is slower than its peers ({node})"
 
 

@@ -26,7 +26,7 @@ def test_a_run_is_watched_by_its_steps_its_silence_and_its_reports_and_its_page_
     assert len(steps.seconds) == len(steps.ratios) > 20
     assert abs(steps.ratios[-1] - 0.40) < 0.01
     assert silence.source_alive
-    assert not silence.in_phase
+    assert silence.phase is None
     assert 0.0 <= (silence.overdue_seconds or 0.0) < 60.0
     assert job.run.suspects == (None,)
     assert page is not None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from flopwatch_collector.compute.progress import hang_threshold_seconds
+from flopwatch_collector.compute.progress import STARTUP_CEILING_SECONDS, hang_threshold_seconds
 
 TENSOR_RATIO: Final = 0.001
 POWER_RATIO: Final = 0.5
@@ -15,6 +15,9 @@ STUTTER_SECONDS: Final = 65.0
 PAUSE_FACTOR: Final = 1.5
 """A silence is not judged early before it is so much longer than pauses the run had before."""
 EARLY_SIGNALS: Final = 2
+CHECKPOINT_CEILING_SECONDS: Final = 900.0
+"""DLRover's ceiling of a checkpoint; other phases may last as long as a start-up."""
+PHASE_FACTOR: Final = 3.0
 MOVING_RATIO: Final = 0.02
 """Traffic beyond this is somebody's work: a checkpoint that is written, data that is fetched."""
 Corroboration = Literal["tensor_off", "power_low", "nic_silent", "ledger"]
@@ -38,8 +41,10 @@ class Silence:
     """Network throughput over the run's usual; None for a run on one node."""
     disk_writing: bool | None = None
     """Its hosts write to their disks as they do for a checkpoint."""
-    in_phase: bool = False
-    """A checkpoint, an evaluation or the start-up is open."""
+    phase: str | None = None
+    """The bucket of a phase that is open: a checkpoint, an evaluation, the start-up or a recovery."""
+    longest_phase_seconds: float | None = None
+    """Longest phase of its kind that it went on from."""
     source_alive: bool = True
     """Its agent reports and its log can be read."""
     ledger_hang: bool = False
@@ -91,13 +96,13 @@ def may_decide(silence: Silence | None) -> bool:
 
 
 def standing(silence: Silence) -> Standing:
-    """Where the run stands. An open phase and a source that is not alive are no hang, whatever the hardware does."""
+    """Where the run stands. A source that is not alive is no hang, whatever the hardware does."""
     if silence.ledger_hang:
         return "hang"
     if silence.overdue_seconds is None or not silence.source_alive:
         return "unknown"
-    if silence.in_phase:
-        return "progressing"
+    if silence.phase is not None:
+        return _in_phase(silence, silence.phase, silence.overdue_seconds)
     signals = () if moves_data(silence) else corroboration(silence)
     if silence.gap_seconds is not None and len(signals) >= EARLY_SIGNALS:
         threshold = min(early_seconds(silence), _threshold(silence))
@@ -105,6 +110,19 @@ def standing(silence: Silence) -> Standing:
     if silence.overdue_seconds <= _threshold(silence):
         return "progressing"
     return "hang" if signals else "suspect"
+
+
+def _in_phase(silence: Silence, phase: str, overdue_seconds: float) -> Standing:
+    """Phases may last: a run hangs in one only when it is far too long, two signals agree and nothing is moved."""
+    ceiling = CHECKPOINT_CEILING_SECONDS if phase == "CKPT" else STARTUP_CEILING_SECONDS
+    limit = max(ceiling, PHASE_FACTOR * (silence.longest_phase_seconds or 0.0))
+    if overdue_seconds <= limit or moves_data(silence):
+        return "progressing"
+    signals = corroboration(silence)
+    still = "nic_silent" in signals or silence.disk_writing is False
+    if still and len(signals) >= EARLY_SIGNALS:
+        return "hang"
+    return "suspect" if signals else "progressing"
 
 
 def _threshold(silence: Silence) -> float:

@@ -71,6 +71,8 @@ class Suspect:
     """Which signal decided: ``local_compute``, ``sm_clock``, ``power``, ``nic_rate``, ``tensor_active``."""
     value: float | None = None
     usual: float | None = None
+    also: tuple[str, ...] = ()
+    """Other nodes on which parts are as slow."""
 
     @property
     def excess_ratio(self) -> float | None:
@@ -148,11 +150,11 @@ def _by_clock(gpus: Sequence[GpuSignal]) -> Suspect | None:
     found = _low_group(known, SLOW_CLOCK_RATIO, PEER_RATIO)
     if found is None:
         return None
-    value, worst, usual, count = found
+    worst, alone = found.worst, found.count == 1
     return Suspect(
-        kind="compute", node=worst.node, gpu=worst.gpu if count == 1 else None,
-        rank=worst.rank if count == 1 else None, hardware=hardware_cause(worst, gpus) or "slow_clock",
-        signal="sm_clock", value=value, usual=usual,
+        kind="compute", node=worst.node, gpu=worst.gpu if alone else None, rank=worst.rank if alone else None,
+        hardware=hardware_cause(worst, gpus) or "slow_clock", signal="sm_clock", value=found.value, usual=found.usual,
+        also=found.also,
     )  # fmt: skip
 
 
@@ -164,10 +166,9 @@ def _by_power(gpus: Sequence[GpuSignal]) -> Suspect | None:
     found = _low_group(known, SLOW_POWER_RATIO, POWER_PEER_RATIO)
     if found is None:
         return None
-    value, worst, usual, count = found
     return Suspect(
-        kind="compute", node=worst.node, gpu=worst.gpu if count == 1 else None, hardware="low_power",
-        signal="power", value=value, usual=usual,
+        kind="compute", node=found.worst.node, gpu=found.worst.gpu if found.count == 1 else None,
+        hardware="low_power", signal="power", value=found.value, usual=found.usual, also=found.also,
     )  # fmt: skip
 
 
@@ -186,40 +187,57 @@ def _by_tensor(gpus: Sequence[GpuSignal]) -> Suspect | None:
     return Suspect(kind="compute", node=None, signal="tensor_active", value=top, usual=usual)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LowGroup:
+    """The lowest GPUs of a run, where all others are near the usual."""
+
+    worst: GpuSignal
+    """The lowest of the first node by name, so that several that are as slow do not take turns."""
+    value: float
+    usual: float
+    count: int
+    """Low GPUs on its node."""
+    also: tuple[str, ...]
+
+
 def _low_group(
     known: Sequence[tuple[float, GpuSignal]], slow_ratio: float, peer_ratio: float
-) -> tuple[float, GpuSignal, float, int] | None:
-    """(value, GPU, usual, how many) of the lowest GPUs, if all are of one node and all others are near the usual."""
+) -> _LowGroup | None:
+    """The low GPUs, if they are fewer than half and all others are near the usual."""
     if len(known) < LEAST_PEERS:
         return None
     usual = median(value for value, _ in known)
     slow = [(value, each) for value, each in known if value <= slow_ratio * usual]
     rest = [value for value, each in known if value > slow_ratio * usual]
-    if not slow or 2 * len(slow) >= len(known) or len({each.node for _, each in slow}) > 1:
+    if not slow or 2 * len(slow) >= len(known) or min(rest) < peer_ratio * usual:
         return None
-    if min(rest) < peer_ratio * usual:
-        return None
-    value, worst = min(slow, key=lambda pair: pair[0])
-    return value, worst, usual, len(slow)
+    first, *also = sorted({each.node for _, each in slow})
+    own = [(value, each) for value, each in slow if each.node == first]
+    value, worst = min(own, key=lambda pair: pair[0])
+    return _LowGroup(worst=worst, value=value, usual=usual, count=len(own), also=tuple(also))
 
 
 def _by_link(gpus: Sequence[GpuSignal], links: Sequence[LinkSignal]) -> Suspect | None:
     """A node whose link is down, or has errors and carries less, while all compute alike."""
-    down = [each for each in links if each.link_up is False]
-    if len(down) == 1:
-        return Suspect(kind="link", node=down[0].node, hardware="link_down", signal="link_up")
+    down = sorted(each.node for each in links if each.link_up is False)
+    if down and 2 * len(down) < max(len(links), LEAST_PEERS):
+        return Suspect(
+            kind="link", node=down[0], hardware="link_down", signal="link_up", also=tuple(down[1:])
+        )
     known = [(each.bytes_per_second, each) for each in links if each.bytes_per_second is not None]
     if len(known) < LEAST_PEERS or not _alike(gpus):
         return None
     usual = median(value for value, _ in known)
     slow = [(value, each) for value, each in known if value < LINK_RATIO * usual]
-    if len(slow) != 1 or usual <= 0.0:
+    if not slow or usual <= 0.0 or 2 * len(slow) >= len(known):
         return None
-    value, worst = slow[0]
-    hardware: HardwareCause | None = "link_errors" if worst.errors else None
+    if len(slow) > 1 and not all(each.errors for _, each in slow):
+        return None  # stages of a pipeline send less than others without any fault
+    value, worst = min(slow, key=lambda pair: pair[1].node)
     return Suspect(
-        kind="link", node=worst.node, hardware=hardware, signal="nic_rate", value=value, usual=usual
-    )
+        kind="link", node=worst.node, hardware="link_errors" if worst.errors else None, signal="nic_rate",
+        value=value, usual=usual, also=tuple(sorted(each.node for _, each in slow if each is not worst)),
+    )  # fmt: skip
 
 
 def _alike(gpus: Sequence[GpuSignal]) -> bool:

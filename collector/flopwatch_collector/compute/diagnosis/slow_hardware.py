@@ -85,7 +85,9 @@ def straggler(run: RunEvidence) -> Diagnosis | None:
         evidence=(*known(slow), *hardware),
         against=_against(found),
         missing=peers.missing_signals(run.gpus, run.links),
-        subject=None if found.node is None else _name(found.node, found.gpu, found.rank),
+        subject=None
+        if found.node is None
+        else "; ".join((_name(found.node, found.gpu, found.rank), *found.also)),
         lost_ratio=found.excess_ratio,
     )
 

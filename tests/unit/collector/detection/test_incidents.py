@@ -1,12 +1,13 @@
 """A part of the labelled set through the real rules and state machine; the whole of it is a bench."""
 
 import pytest
+from tests.incidents.harder import harder
 from tests.incidents.labelled import all_incidents
 from tests.incidents.playing import play
 from tests.incidents.world import Incident
 
-INCIDENTS = all_incidents()
-PART = INCIDENTS[::5]
+INCIDENTS = (*all_incidents(), *harder())
+PART = (*all_incidents()[::6], *harder()[::3])
 
 
 def test_the_set_has_more_than_sixty_incidents_of_all_kinds() -> None:

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from flopwatch_collector.compute.detection.overdue import (
     Silence,
     corroboration,
@@ -39,8 +41,29 @@ def test_busy_hardware_makes_silence_suspect_and_no_hang() -> None:
     assert standing(replace(HUNG, tensor_active_ratio=0.4, power_ratio=0.98)) == "suspect"
 
 
-def test_an_open_phase_is_no_hang() -> None:
-    assert standing(replace(HUNG, in_phase=True)) == "progressing"
+@pytest.mark.parametrize(("phase", "ceiling"), [("CKPT", 900.0), ("EVAL", 7_200.0), ("RECOVERY", 7_200.0)])
+def test_an_open_phase_is_no_hang_before_its_ceiling(phase: str, ceiling: float) -> None:
+    still = replace(HUNG, phase=phase, disk_writing=False)
+
+    assert standing(replace(still, overdue_seconds=ceiling)) == "progressing"
+    assert standing(replace(still, overdue_seconds=ceiling + 1.0)) == "hang"
+
+
+def test_a_long_phase_is_judged_by_three_times_the_longest_it_had() -> None:
+    slow = replace(HUNG, phase="CKPT", disk_writing=False, longest_phase_seconds=800.0)
+
+    assert standing(replace(slow, overdue_seconds=2_400.0)) == "progressing"
+    assert standing(replace(slow, overdue_seconds=2_401.0)) == "hang"
+
+
+def test_in_a_phase_beyond_its_ceiling_nobody_is_blamed_while_something_moves_or_is_not_known() -> None:
+    late = replace(HUNG, phase="CKPT", overdue_seconds=1_000.0)
+
+    assert standing(replace(late, disk_writing=True)) == "progressing"
+    assert standing(replace(late, nic_ratio=0.3)) == "progressing"
+    assert standing(replace(late, nic_ratio=None)) == "suspect"
+    assert standing(replace(late, tensor_active_ratio=0.4, power_ratio=0.9, nic_ratio=0.01)) == "suspect"
+    assert standing(replace(late, tensor_active_ratio=0.4, power_ratio=0.9, nic_ratio=0.015)) == "progressing"
 
 
 def test_a_source_that_is_not_alive_is_unknown() -> None:
