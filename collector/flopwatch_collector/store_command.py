@@ -216,7 +216,10 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=exporting.FORMATS, help="default: by the file's name")
     parser.add_argument(
-        "--step-seconds", type=float, default=60.0, help="bucket of job_series and node_series (default: 60)"
+        "--step-seconds",
+        type=float,
+        default=60.0,
+        help="bucket of gpu_series, job_series and node_series (default: 60)",
     )
 
 

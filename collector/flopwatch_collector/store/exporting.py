@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import duckdb
 import numpy as np
 
-from flopwatch_collector.model import GPU_METRICS, Columns, Gpu, JobRecord, Node
+from flopwatch_collector.model import GPU_COLUMNS, GPU_METRICS, Columns, Gpu, JobRecord, Node
 from flopwatch_collector.store import columns
 from flopwatch_collector.store.database import Cursor, literal
 from flopwatch_collector.store.layout import complete
@@ -18,17 +18,20 @@ from flopwatch_collector.store.port import ROLLUP_KINDS, Control, Progress, Stor
 from flopwatch_collector.store.schema import quoted
 
 Question = Literal[
-    "gpu_samples", "job_series", "node_series", "steps", "phases", "events", "job5m", "job1h", "ledger5m", "ledger1d"
+    "gpu_samples", "gpu_series", "job_series", "node_series", "node_samples", "job_host_samples", "port_samples",
+    "steps", "phases", "events", "job5m", "job1h", "ledger5m", "ledger1d",
 ]  # fmt: skip
 QUESTIONS: tuple[Question, ...] = get_args(Question)
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 PIECE_SECONDS: Mapping[str, float] = {
-    "gpu_samples": 600.0, "job_series": 3600.0, "node_series": 3600.0, "steps": 21_600.0, "events": 86_400.0,
-    "phases": math.inf,
+    "gpu_samples": 600.0, "gpu_series": 3600.0, "job_series": 3600.0, "node_series": 3600.0, "node_samples": 21_600.0,
+    "job_host_samples": 21_600.0, "port_samples": 3600.0, "steps": 21_600.0, "events": 86_400.0, "phases": math.inf,
 }  # fmt: skip
 """How much is asked for at once; rollups by the day, phases at once because a piece's border would double them."""
+BUCKETED = frozenset({"gpu_series", "job_series", "node_series"})
+"""Questions with a step."""
 DAY_SECONDS = 86_400.0
 TIMES = frozenset({"ts", "end"})
 MEMORY_LIMIT = "256MB"
@@ -44,7 +47,7 @@ class Export:
     output: Path
     format: Format = "parquet"
     step_seconds: float = 60.0
-    """Of ``job_series`` and ``node_series``."""
+    """Of the ``BUCKETED`` questions."""
 
     def __post_init__(self) -> None:
         if self.question not in QUESTIONS:
@@ -104,7 +107,7 @@ def export(store: Store, names: Names, wanted: Export, progress: Progress) -> Ex
     scratch = wanted.output.with_name(f".{wanted.output.name}.export")
     try:
         with contextlib.closing(duckdb.connect(str(scratch), config=_config(scratch))) as connection:
-            for done, piece in _pieces(store, wanted):
+            for done, piece in _pieces(wanted, _asker(store, names, wanted)):
                 progress(f"exporting {wanted.question}", done)
                 _gather(connection, named(piece, names))
             progress(f"writing {wanted.output}", 1.0)
@@ -127,11 +130,13 @@ def _config(scratch: Path) -> dict[str, Any]:
     }
 
 
-def _pieces(store: Store, wanted: Export) -> Iterator[tuple[float, Columns]]:
+Ask = Callable[[float, float], Columns]
+
+
+def _pieces(wanted: Export, ask: Ask) -> Iterator[tuple[float, Columns]]:
     """Answers for consecutive stretches, each with the share of the range before it."""
-    ask = _asker(store, wanted)
     length = PIECE_SECONDS.get(wanted.question, DAY_SECONDS)
-    if wanted.question in ("job_series", "node_series"):
+    if wanted.question in BUCKETED:
         length = max(1, length // wanted.step_seconds) * wanted.step_seconds
     span = wanted.end_seconds - wanted.start_seconds
     start = wanted.start_seconds
@@ -143,12 +148,18 @@ def _pieces(store: Store, wanted: Export) -> Iterator[tuple[float, Columns]]:
         start = end
 
 
-def _asker(store: Store, wanted: Export) -> Callable[[float, float], Columns]:
+def _asker(store: Store, names: Names, wanted: Export) -> Ask:
+    """Asks the question about every node, GPU or job that is known."""
     step = wanted.step_seconds
-    askers: dict[str, Callable[[float, float], Columns]] = {
-        "gpu_samples": lambda start, end: store.gpu_samples(start, end, ("node", "job", *GPU_METRICS)),
+    nodes, gpus = _known(store, "node", names.node), _known(store, "gpu", names.gpu)
+    askers: dict[str, Ask] = {
+        "gpu_samples": lambda start, end: store.gpu_samples(start, end, GPU_COLUMNS),
+        "gpu_series": lambda start, end: store.gpu_series(start, end, step, GPU_METRICS, gpus),
         "job_series": lambda start, end: store.job_series(start, end, step),
-        "node_series": lambda start, end: store.node_series(start, end, step, _nodes(store)),
+        "node_series": lambda start, end: store.node_series(start, end, step, nodes),
+        "node_samples": lambda start, end: store.host_samples("node", start, end, nodes),
+        "job_host_samples": lambda start, end: store.host_samples("job", start, end, names.job),
+        "port_samples": lambda start, end: store.port_samples(start, end, nodes),
         "steps": store.steps,
         "phases": store.phases,
         "events": store.events,
@@ -158,10 +169,10 @@ def _asker(store: Store, wanted: Export) -> Callable[[float, float], Columns]:
     return askers[wanted.question]
 
 
-def _nodes(store: Store) -> list[int]:
-    """Nodes that have GPUs."""
-    numbers = store.latest_gpus()["node"]
-    return sorted({int(number) for number in numbers[~np.isnan(numbers)]})
+def _known(store: Store, column: str, named: Mapping[int, str]) -> list[int]:
+    """Numbers with a name, and those of GPUs that have reported."""
+    numbers = store.latest_gpus()[column]
+    return sorted({*named, *numbers[~np.isnan(numbers)].astype(int).tolist()})
 
 
 def named(table: Columns, names: Names) -> Columns:
@@ -169,8 +180,8 @@ def named(table: Columns, names: Names) -> Columns:
     result: Columns = {}
     for column, values in table.items():
         result[column] = values
-        known: Mapping[int, str] = getattr(names, column, {}) if column in NAME_COLUMNS else {}
-        if known:
+        if column in NAME_COLUMNS:
+            known: Mapping[int, str] = getattr(names, column)
             texts = [None if np.isnan(number) else known.get(int(number)) for number in values]
             result[NAME_COLUMNS[column]] = np.array(texts, dtype=object)
     return result

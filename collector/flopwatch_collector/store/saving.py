@@ -189,6 +189,9 @@ def restore(backup_folder: Path, target: Path, progress: Progress) -> Saved:
     require_empty(target)
     manifest = _manifest(backup_folder)
     files = manifest.files
+    outside = next((name for name in files if Path(name).is_absolute() or ".." in Path(name).parts), None)
+    if outside is not None:
+        raise ValueError(f"{backup_folder / MANIFEST} is damaged: {outside!r} is no file of a backup")
     # The format comes last: without it the target is no store.
     names = sorted(files, key=lambda name: (name == "format", name))
     try:

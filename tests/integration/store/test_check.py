@@ -126,6 +126,18 @@ def test_a_restored_backup_has_its_lists(closed, settings, opened, tmp_path) -> 
     assert [code for code, _ in found(opened(other))] == ["missing_file", "missing_file"]
 
 
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere"])
+def test_a_backup_whose_list_points_elsewhere_is_not_restored(
+    closed, settings, opened, tmp_path, name
+) -> None:
+    opened(settings).backup(tmp_path / "backup")
+    manifest = tmp_path / "backup" / saving.MANIFEST
+    manifest.write_text(manifest.read_text().replace('"format"', f'"{name}"'))
+    with pytest.raises(ValueError, match=f"'{name}' is no file of a backup"):
+        saving.restore(tmp_path / "backup", tmp_path / "restored", quiet)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_folder_of_an_earlier_version_gets_its_lists_at_the_first_start(closed, settings, opened) -> None:
     shutil.rmtree(closed / "raw" / "listed")
     store = opened(settings)

@@ -45,7 +45,7 @@ def test_killed_at_any_moment_nothing_said_durable_is_lost_or_doubled(tmp_path, 
     store = EmbeddedStore(StoreSettings(folder=tmp_path))
     try:
         store.settle()
-        assert store.stats().problems == ()
+        assert (store.stats().problems, store.check()) == ((), ())
         end = START + 1e6
         samples = store.gpu_samples(START, end, ("energy_joules",))
         batches = counts(samples["energy_joules"])
