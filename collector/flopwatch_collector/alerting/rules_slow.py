@@ -34,11 +34,8 @@ def straggler(facts: Facts, settings: AlertSettings) -> Iterator[Reading]:
         )
         values = {"job": job.row.name, "node": node or None}
         if suspect is not None:
-            values |= {
-                "gpu": suspect.gpu,
-                "hardware": suspect.hardware,
-                "also": ", ".join(suspect.also) or None,
-            }
+            values |= {"gpu": suspect.gpu, "hardware": suspect.hardware}
+            values |= {"also": ", ".join(suspect.also)} if suspect.also else {}
         yield Reading(
             rule="Straggler",
             severity="warning",

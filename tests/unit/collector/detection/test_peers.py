@@ -68,6 +68,30 @@ def test_a_slow_clock_is_enough_to_name_a_gpu() -> None:
     assert (found.node, found.gpu, found.hardware) == ("n1", "1", "slow_clock")
 
 
+def test_slow_clocks_on_two_nodes_name_the_first_and_tell_the_other() -> None:
+    def clocks(first: float, second: float) -> tuple[GpuSignal, ...]:
+        slow = {9: first, 13: second}
+        return tuple(
+            replace(gpu, local_compute_seconds=None, sm_clock_hertz=slow.get(gpu.rank or 0, 1.98e9))
+            for gpu in GPUS
+        )
+
+    # Whichever is slower in a report, it is the same one that is named.
+    for seen in (clocks(1.2e9, 1.4e9), clocks(1.4e9, 1.2e9)):
+        found = suspect_of(seen)
+        assert found is not None
+        assert (found.node, found.gpu, found.rank, found.also) == ("n2", "1", 9, ("n3",))
+
+
+def test_links_that_are_down_on_fewer_than_half_of_the_nodes_are_told_together() -> None:
+    links = tuple(LinkSignal(node=f"n{index}", link_up=index not in (1, 3)) for index in range(5))
+
+    found = suspect_of((), links)
+    assert found is not None
+    assert (found.node, found.hardware, found.also) == ("n1", "link_down", ("n3",))
+    assert suspect_of((), links[:4]) is None
+
+
 def test_a_spread_of_clocks_singles_nobody_out() -> None:
     spread = tuple(
         replace(g, local_compute_seconds=None, sm_clock_hertz=1.98e9 * (0.90 + 0.01 * (g.rank or 0)))

@@ -40,7 +40,7 @@ def test_every_alert_of_the_rules_is_documented() -> None:
     rules = "\n".join(path.read_text() for path in (ROOT / "deploy" / "prometheus" / "rules").glob("*.yml"))
     alerts = set(re.findall(r"- alert: (\w+)", rules))
 
-    assert len(alerts) == 26
+    assert len(alerts) == 29
     assert {name for name in alerts if f"`{name}`" not in TEXT} == set()
 
 
