@@ -31,8 +31,6 @@ from flopwatch_agent.trainers.steps import numbered, step_of
 _MOST_ROLLOUTS = 10_000
 _MOST_BESIDE_REPORTS = 100
 """Rows of a trainer beside the reports of its script, which come once a second at most."""
-_SHOWN_SECOND = 1.0
-"""A bar shows whole seconds: two drawings of one moment may lie that far apart."""
 
 
 class Engine:
@@ -142,7 +140,9 @@ class Engine:
         relaunched = self._announced or self._restarted(merged)
         step = step_of(merged, bar, self._launch, self.book.facts, relaunched=relaunched)
         reading = Reading(grammar=grammar, values=merged, step=step, family=family, origin=origin, bar=bar)
-        if bar is not None and "step" not in merged and step == bar.n:
+        unnumbered = "step" not in merged and "bar" in grammar.order
+        first = bar is None and not self._launch.rows and not self.book.facts
+        if unnumbered and (first or (bar is not None and step == bar.n)):
             self._undrawn = reading
         else:
             self._sort_out(reading)
@@ -150,18 +150,11 @@ class Engine:
     def _number_by(self, bar: Bar | None) -> None:
         """Let go a row numbered by its bar. tqdm skips drawings of quick steps but draws anew right after a row."""
         reading, self._undrawn = self._undrawn, None
-        if reading is None or reading.bar is None:
+        if reading is None:
             return
-        if bar is not None and self._drawn_with(reading.bar, bar):
+        if bar is not None and self._launch.numbers(bar, reading):
             reading = replace(reading, step=bar.n, bar=bar)
         self._sort_out(reading)
-
-    def _drawn_with(self, before: Bar, after: Bar) -> bool:
-        previous, interval = self._launch.previous, self._launch.interval
-        if previous is not None and interval and before.n == previous.step + interval:
-            return False
-        late = after.elapsed_seconds - before.elapsed_seconds
-        return after.total == before.total and after.n > before.n and late <= _SHOWN_SECOND
 
     def finish(self) -> None:
         """The end of the file: what waited is a row, what was held is none."""

@@ -14,6 +14,9 @@ NEAR_STEPS = 100
 NEAR_WITH_HEADER_STEPS = 1_000
 """The same where the log shows a configuration before it."""
 
+_SHOWN_SECOND = 1.0
+"""A bar shows whole seconds: two drawings of one moment may lie that far apart."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
@@ -102,6 +105,16 @@ class Launch:
             self.steady_seconds.clear()
             self.steady_seconds.extend(right)
         return factor
+
+    def numbers(self, bar: Bar, reading: Reading) -> bool:
+        """Whether the row belongs to this drawing below it; a first row above all drawings does."""
+        before = reading.bar
+        if before is None:
+            return bar.n > reading.step
+        if self.previous is not None and self.interval and before.n == self.previous.step + self.interval:
+            return False
+        late = bar.elapsed_seconds - before.elapsed_seconds
+        return bar.total == before.total and bar.n > before.n and late <= _SHOWN_SECOND
 
     def note_bar(self, bar: Bar | None) -> None:
         """A row came with this drawing."""

@@ -10,6 +10,7 @@ Place = Literal["same", "new", "hold", "drop"]
 STALE_SECONDS = 3_600.0
 """A row whose own time is so much older than the row before was quoted, not printed now."""
 LATE_RANK_SECONDS = 5.0
+_LATE_INTERVALS = 8
 FAR_INTERVALS = 50
 """A step so many intervals ahead needs a second row that agrees."""
 
@@ -30,7 +31,7 @@ def place(reading: Reading, launch: Launch, *, announced: bool, resumed: bool) -
     other_rank = reading.rank is not None and launch.rank is not None and reading.rank != launch.rank
     if follows == 0 or (other_rank and (follows < 0 or reading.step in launch.seen)):
         return "drop"
-    if follows < 0 and _late_rank(reading, launch):
+    if follows < 0 and (_late_rank(reading, launch) or _overtaken(reading, launch)):
         return "drop"
     if follows < 0 or _stale(previous, reading) or _far(follows, launch):
         return "hold"
@@ -43,6 +44,18 @@ def _late_rank(reading: Reading, launch: Launch) -> bool:
         if earlier.step == reading.step:
             return _alike(earlier.get("loss"), reading.get("loss")) and _same_moment(earlier, reading)
     return False
+
+
+def _overtaken(reading: Reading, launch: Launch) -> bool:
+    """Whether a rank that fell behind prints a step that no rank had printed when others went on.
+
+    A launch that went back begins with a step that was printed before.
+    """
+    if reading.step in launch.seen or not launch.seen or reading.step < min(launch.seen):
+        return False
+    behind = max(launch.seen) - reading.step
+    regular = launch.interval is not None and behind <= _LATE_INTERVALS * launch.interval
+    return regular and _same_moment(launch.latest[-1], reading)
 
 
 def _alike(one: float | None, other: float | None) -> bool:

@@ -8,6 +8,8 @@ from flopwatch_agent.trainers.derive import tokens_per_step
 from flopwatch_agent.trainers.facts import Fact, integer
 from flopwatch_agent.trainers.reading import Launch
 
+_MOST_SLACK_STEPS = 5.0
+
 
 def numbered(values: Mapping[str, float]) -> dict[str, float]:
     """The finite quantities with the step that follows from an epoch's number, or from the steps before.
@@ -73,7 +75,22 @@ def _by_epoch(
             return following
         if estimate <= previous.step < following and launch.interval is None and "num_epochs" not in facts:
             return following
-    return max(round(estimate), 1)
+    return max(_likely(estimate, epoch, each), 1)
+
+
+def _likely(estimate: float, epoch: float, each: float) -> int:
+    """The roundest step that an epoch of two decimals may stand for: people log every 10 or 25 steps, not every 9."""
+    slack = 0.005 * each
+    if slack > _MOST_SLACK_STEPS or abs(epoch * 100 - round(epoch * 100)) > 1e-6:
+        return round(estimate)
+    candidates = range(math.ceil(estimate - slack), math.floor(estimate + slack) + 1)
+    return max(
+        candidates, key=lambda step: (_roundness(step), -abs(step - estimate)), default=round(estimate)
+    )
+
+
+def _roundness(step: int) -> int:
+    return next((unit for unit in (1000, 500, 250, 100, 50, 25, 10, 5) if step % unit == 0), 1)
 
 
 def _steps_in_epoch(launch: Launch, facts: Mapping[str, Fact]) -> float | None:

@@ -13,12 +13,26 @@ def _key(quantity: str, key: str) -> Field:
 
 _LOSS_DICT = r"\{(?=[^{}]*'loss': ['\"]?NUM)"
 
+LLAMA_FACTORY = Grammar(
+    family="LLaMA-Factory",
+    literal=">> {'loss'",
+    anchor=anchor(r"\bcallbacks(?:\.py)?:\d+[^\n]{0,60}? >> (?=\{'loss': NUM)"),
+    needs=("loss", "epoch"),
+    fields=(_key("loss", "loss"), _key("epoch", "epoch")),
+    order=(),
+    secondary=True,
+)
+"""Its callback says beside the Trainer's dict, and before it, what that says as well."""
+
 HUGGINGFACE = Grammar(
     family="HF Trainer",
     literal="'loss': ",
     anchor=anchor(_LOSS_DICT),
     needs=("loss", "epoch"),
-    unless=anchor(r"'dataset_|'train_runtime': [^}]*'train_loss'|'global_step/max_steps'|'train_speed\("),
+    unless=anchor(
+        r"callbacks(?:\.py)?:\d+[^\n]{0,60}? >> \{|'dataset_|'train_runtime': [^}]*'train_loss'"
+        r"|'global_step/max_steps'|'train_speed\("
+    ),
     fields=(
         _key("loss", "loss"),
         _key("epoch", "epoch"),
@@ -80,4 +94,4 @@ PADDLE_SPEED = Grammar(
     ),
 )
 
-GRAMMARS = (MS_SWIFT, HUGGINGFACE, PADDLENLP, PADDLE_SPEED)
+GRAMMARS = (MS_SWIFT, LLAMA_FACTORY, HUGGINGFACE, PADDLENLP, PADDLE_SPEED)

@@ -144,3 +144,49 @@ def test_a_bar_gives_the_time_between_its_drawings(name: str) -> None:
 )
 def test_evaluation_and_downloads_are_no_steps(line: str) -> None:
     assert parse_whole("".join(line.format(n=number) for number in (10, 20, 30)).encode()).steps == ()
+
+
+def test_llama_factorys_own_line_beside_the_trainers_dict_is_no_second_row() -> None:
+    own = (
+        "[INFO|2025-01-01 10:0{m}:40] llamafactory.train.callbacks:143 >> "
+        "{{'loss': 1.{m}, 'learning_rate': 9.9e-06, 'epoch': {epoch}, 'throughput': 24000.1}}\n"
+    )
+    dict_line = (
+        "{{'loss': 1.{m}, 'learning_rate': 9.9e-06, 'epoch': {epoch}, 'num_input_tokens_seen': {tokens},"
+        " 'train_runtime': {seconds}.0}}\n"
+    )
+    head = "***** Running training *****\n  Num Epochs = 2\n  Total optimization steps = 312\n"
+    rows = [
+        (own + dict_line).format(m=m, epoch=f"{m * 10 / 156:.2f}", tokens=m * 1_000_000, seconds=m * 40)
+        for m in (1, 2, 3, 4)
+    ]
+
+    steps = parse_whole((head + "".join(rows)).encode()).steps
+
+    assert [row.step for row in steps] == [10, 20, 30, 40]
+    assert [row.step_seconds for row in steps] == [4.0] * 4
+    assert [row.tokens for row in steps] == [100_000.0] * 4
+
+
+def test_a_log_whose_head_is_cut_off_before_its_bar_takes_the_first_steps_number_from_the_bar_below() -> None:
+    line = "{{'loss': 1.{n}, 'grad_norm': 0.9, 'learning_rate': 2e-05, 'epoch': {e:.2f}}}\n"
+    bar = "\r 30%|###   | {n}/10000 [1:40:{s:02d}<3:00:00,  2.00s/it]\r"
+    log = line.format(n=3010, e=3.01) + bar.format(n=3010, s=0)
+    for n in (3020, 3030):
+        drawn = bar.format(n=n, s=(n - 3010) * 2)
+        log += drawn + line.format(n=n, e=n / 1000) + drawn
+
+    rows = parse_whole(log.encode()).steps
+
+    assert [(row.step, row.step_seconds) for row in rows] == [(3010, None), (3020, 2.0), (3030, 2.0)]
+
+
+def test_a_rank_that_prints_a_step_after_others_have_gone_on_opens_no_session() -> None:
+    line = " iteration {n:8}/ 1000 | elapsed time per iteration (ms): {ms} | global batch size: 8 | lm loss: 2.{n:02d}E+00 |\n"
+    order = [1, 2, 3, 4, 5, 7, 6, 7, 6, 8, 9, 10]
+    log = "".join(line.format(n=n, ms=1000 + place * 0.01) for place, n in enumerate(order))
+
+    parsed = parse_whole(log.encode())
+
+    assert [row.step for row in parsed.steps] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+    assert len(parsed.sessions) == 1
