@@ -42,8 +42,8 @@ PALETTES: Mapping[Theme, Palette] = {"light": LIGHT, "dark": DARK}
 
 
 def style_sheet() -> str:
-    """The tokens as CSS variables: ``:root`` is light, ``[data-theme=dark]`` overrides."""
-    return f":root{{{_variables(LIGHT)}}}[data-theme=dark]{{{_variables(DARK)}}}"
+    """The tokens as CSS variables: ``:root`` is light, ``[data-theme=dark]`` overrides except on paper."""
+    return f":root{{{_variables(LIGHT)}}}@media not print{{[data-theme=dark]{{{_variables(DARK)}}}}}"
 
 
 def _variables(palette: Palette) -> str:

@@ -64,6 +64,11 @@ class View:
         return max(11.0, min(20.0, self.width / 124))
 
     @property
+    def narrow(self) -> bool:
+        """Whether the screen is a phone's, as the style sheet has it."""
+        return self.width <= 640
+
+    @property
     def asked(self) -> Range:
         """The question to the Query port: about two points a pixel of a half-wide graph."""
         points = max(200, min(2_000, self.width))
@@ -89,7 +94,7 @@ class View:
         """``24h``, or begin and end of a range of the reader's own."""
         if self.between is None:
             return self.range_name
-        return wording.span(*self.between, self.shown_zone)
+        return wording.span(*self.between, self.shown_zone, self.lang)
 
     @property
     def range_label(self) -> str:

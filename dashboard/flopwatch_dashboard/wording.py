@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 UNKNOWN = "n/a"
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "CNY": "¥", "JPY": "¥"}
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 SI = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15), ("E", 1e18), ("Z", 1e21))
 
 
@@ -94,11 +95,11 @@ def utc(epoch_seconds: float) -> str:
     return local(epoch_seconds, "UTC").strftime("%Y-%m-%dT%H:%MZ")
 
 
-def span(begin_seconds: float, end_seconds: float, zone_name: str) -> str:
-    """``2026-11-30 10:00 - 12:30`` with a dash between; the second day is named where it is another."""
+def span(begin_seconds: float, end_seconds: float, zone_name: str, lang: str) -> str:
+    """``30 Nov 2026 10:00 - 12:30`` with a dash between; the second day is named where it is another."""
     begin, end = local(begin_seconds, zone_name), local(end_seconds, zone_name)
-    last = end.strftime("%H:%M" if begin.date() == end.date() else "%Y-%m-%d %H:%M")
-    return f"{begin:%Y-%m-%d %H:%M} – {last}"  # noqa: RUF001 - a range takes an en dash
+    last = f"{end:%H:%M}" if begin.date() == end.date() else f"{day(end, lang)} {end:%H:%M}"
+    return f"{day(begin, lang)} {begin:%H:%M} – {last}"  # noqa: RUF001 - a range takes an en dash
 
 
 def local(epoch_seconds: float, zone_name: str) -> datetime.datetime:
@@ -111,9 +112,27 @@ def clock(epoch_seconds: float | None, zone_name: str) -> str:
     return UNKNOWN if epoch_seconds is None else local(epoch_seconds, zone_name).strftime("%H:%M:%S %Z")
 
 
-def moment(epoch_seconds: float | None, zone_name: str) -> str:
-    """``2026-11-30 15:12``."""
-    return UNKNOWN if epoch_seconds is None else local(epoch_seconds, zone_name).strftime("%Y-%m-%d %H:%M")
+def day(date: datetime.date, lang: str) -> str:
+    """``30 Nov 2026``, or ``2026年11月30日``."""
+    if lang == "zh":
+        return f"{date.year}年{date.month}月{date.day}日"
+    return f"{date.day} {MONTHS[date.month - 1]} {date.year}"
+
+
+def written_day(text: str, lang: str) -> str:
+    """The day of an ISO date as the language writes it; any other text as it stands."""
+    try:
+        return day(datetime.date.fromisoformat(text), lang)
+    except ValueError:
+        return text
+
+
+def moment(epoch_seconds: float | None, zone_name: str, lang: str) -> str:
+    """``30 Nov 2026 15:12``, or ``2026年11月30日 15:12``."""
+    if epoch_seconds is None:
+        return UNKNOWN
+    at = local(epoch_seconds, zone_name)
+    return f"{day(at, lang)} {at:%H:%M}"
 
 
 def step_time(seconds: float | None) -> str:

@@ -134,9 +134,9 @@ def _lasts(silence: SilenceInfo, alerts: Alerts, view: View) -> str:
         return view.t("alerts.until_maintenance")
     if silence.start_seconds > now + SOON_SECONDS:
         left = view.duration(silence.end_seconds - silence.start_seconds)
-        return view.t("alerts.from", when=wording.moment(silence.start_seconds, zone), left=left)
+        return view.t("alerts.from", when=wording.moment(silence.start_seconds, zone, view.lang), left=left)
     left = view.duration(silence.end_seconds - now)
-    return view.t("alerts.until", when=wording.moment(silence.end_seconds, zone), left=left)
+    return view.t("alerts.until", when=wording.moment(silence.end_seconds, zone, view.lang), left=left)
 
 
 def _end(silence: SilenceInfo, view: View) -> Component:

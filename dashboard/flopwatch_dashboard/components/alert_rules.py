@@ -116,5 +116,9 @@ def _start(episode: Mapping[str, Any]) -> float:
 
 def _episode(episode: Mapping[str, Any], zone: str, view: View) -> str:
     end = episode.get("end_seconds")
-    until = wording.moment(float(end), zone) if isinstance(end, int | float) else view.t("alerts.still")
-    return f"{episode.get('job') or ''} {wording.moment(_start(episode), zone)} – {until}".strip()  # noqa: RUF001
+    until = (
+        wording.moment(float(end), zone, view.lang)
+        if isinstance(end, int | float)
+        else view.t("alerts.still")
+    )
+    return f"{episode.get('job') or ''} {wording.moment(_start(episode), zone, view.lang)} – {until}".strip()  # noqa: RUF001

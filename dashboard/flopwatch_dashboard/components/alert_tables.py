@@ -61,7 +61,7 @@ def _body(rows: Sequence[AlertRow], alerts: Alerts, view: View) -> list[Componen
             html.Div([_state(row, view), *_marks(row, view)], className="al-marks"),
             html.Div([_said(row, view), *_comments(row, zone, view)], className="al-what"),
             _rule(row),
-            wording.moment(since, zone),
+            wording.moment(since, zone, view.lang),
             view.duration(None if since is None else now - since),
         ]
         if view.viewer.read_only is None:
@@ -120,7 +120,10 @@ def _comments(row: AlertRow, zone: str, view: View) -> list[Component]:
     return [
         html.Div(
             view.t(
-                "alerts.comment_by", by=one.by, when=wording.moment(one.time_seconds, zone), text=one.text
+                "alerts.comment_by",
+                by=one.by,
+                when=wording.moment(one.time_seconds, zone, view.lang),
+                text=one.text,
             ),
             className="al-word",
         )
@@ -146,8 +149,8 @@ def history(alerts: Alerts, choice: Choice, view: View) -> Component:
             parts.severity(row.severity, view),
             html.Div([_said(row, view), *_comments(row, zone, view)], className="al-what"),
             _rule(row),
-            wording.moment(row.active_since_seconds, zone),
-            wording.moment(row.resolved_seconds, zone),
+            wording.moment(row.active_since_seconds, zone, view.lang),
+            wording.moment(row.resolved_seconds, zone, view.lang),
             view.code("resolved", row.resolved_reason or ""),
             _lasted(row, view),
         ]

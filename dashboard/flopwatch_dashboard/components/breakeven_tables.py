@@ -198,11 +198,15 @@ def _price(tag: PriceTag, view: View) -> Sequence[Component | str]:
     return [
         wording.money(tag.value, tag.currency, 2 if tag.value < 1000 else 0),
         f"{side} · {view.code('input', tag.unit)}",
-        html.Span([tag.date or wording.UNKNOWN, *age], className="mfu-c"),
+        html.Span([_day(tag.date, view), *age], className="mfu-c"),
         tag.source or wording.UNKNOWN,
         tag.term or wording.UNKNOWN,
         tax,
     ]
+
+
+def _day(date: str | None, view: View) -> str:
+    return wording.UNKNOWN if date is None else wording.written_day(date, view.lang)
 
 
 def notes(economy: Economy, group: GroupEconomy, view: View) -> Component:
@@ -241,6 +245,8 @@ def _note_value(name: str, value: Any, currency: str, view: View) -> str:
         return ", ".join(view.code("input", each) for each in value or ())
     if name == "factor":
         return view.code("factor", str(value))
+    if name == "date" and isinstance(value, str):
+        return _day(value, view)
     if name in MONEY_VALUES:
         return wording.money(value, currency, 2)
     if name.endswith("_ratio"):

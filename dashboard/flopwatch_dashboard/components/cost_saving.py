@@ -71,7 +71,7 @@ def _change(name: str, value: float, before: dict[str, CostInput]) -> Component:
 
 def _saved(saved: SavedCosts, zone: str, view: View) -> Component:
     """Who saved what counts, and for operators the way back."""
-    when = wording.moment(saved.seconds, zone)
+    when = wording.moment(saved.seconds, zone, view.lang)
     told = [
         parts.icon("info"),
         html.Span(view.t("costs.saved_by", by=saved.by, when=when, comment=saved.comment)),

@@ -21,7 +21,9 @@ def marks(job: Job, view: View) -> Component:
     items = [
         html.Li(
             [
-                html.Span(wording.moment(mark.time_seconds, job.status.time_zone), className="muted"),
+                html.Span(
+                    wording.moment(mark.time_seconds, job.status.time_zone, view.lang), className="muted"
+                ),
                 html.B(view.code("mark", mark.kind)),
                 html.Span(mark_words(mark, view)),
             ]
@@ -44,8 +46,10 @@ def sessions(job: Job, view: View) -> Component:
     ]
     rows = [
         [
-            wording.moment(session.start_seconds, zone),
-            wording.moment(session.end_seconds, zone) if session.end_seconds else view.t("job_state.running"),
+            wording.moment(session.start_seconds, zone, view.lang),
+            wording.moment(session.end_seconds, zone, view.lang)
+            if session.end_seconds
+            else view.t("job_state.running"),
             exit_words(session.exit_reason, view) if session.end_seconds else "",
             html.Span(wording.number(session.steps), title=_span(session.first_step, session.last_step)),
             "" if session.resumed_from_step is None else wording.number(session.resumed_from_step),

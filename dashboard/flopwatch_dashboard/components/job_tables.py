@@ -88,7 +88,8 @@ def _origins(job: Job, view: View) -> list[str]:
         lines.append(" · ".join(p for p in (figure.gpu_model, peak, dtype, figure.peak_source) if p))
     if figure.window_start_seconds is not None:
         start, end = (
-            wording.moment(t, zone) for t in (figure.window_start_seconds, figure.window_end_seconds)
+            wording.moment(t, zone, view.lang)
+            for t in (figure.window_start_seconds, figure.window_end_seconds)
         )
         lines.append(view.t("job.window", steps=figure.steps, start=start, end=end))
     if figure.palm_ratio is not None:

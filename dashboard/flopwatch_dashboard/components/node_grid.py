@@ -103,16 +103,16 @@ def _row(row: NodeRow, zone: str, view: View) -> dict[str, Any]:
         "model": (row.gpu_model or wording.UNKNOWN).removeprefix("NVIDIA "),
         "rack": row.rack or "",
         "cluster": row.cluster,
-        **(_silent(row, zone) if silent else {}),
+        **(_silent(row, zone, view) if silent else {}),
     }
 
 
-def _silent(row: NodeRow, zone: str) -> dict[str, Any]:
+def _silent(row: NodeRow, zone: str, view: View) -> dict[str, Any]:
     """How many GPUs still report, and when the node did last."""
     return {
         "gpus_text": f"{row.gpus_reporting} / {row.gpus}",
         "seen": row.last_seen_seconds,
-        "seen_text": wording.moment(row.last_seen_seconds, zone),
+        "seen_text": wording.moment(row.last_seen_seconds, zone, view.lang),
     }
 
 

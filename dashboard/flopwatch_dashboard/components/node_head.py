@@ -34,7 +34,9 @@ def of_node(page: NodePage, view: View) -> list[Component]:
         *(f"{view.t('nodes.fact.' + name)} {page.facts[name]}" for name in FACTS[:1] if name in page.facts),
     ]
     if row.last_seen_seconds is not None and not row.reporting:
-        words.append(view.t("nodes.seen_at", time=wording.moment(row.last_seen_seconds, view.shown_zone)))
+        words.append(
+            view.t("nodes.seen_at", time=wording.moment(row.last_seen_seconds, view.shown_zone, view.lang))
+        )
     sub = " · ".join(word for word in words if word)
     return [
         html.Div([
@@ -55,7 +57,7 @@ def of_gpu(page: GpuPage, view: View) -> list[Component]:
         html.Div([
             html.H1([html.A(row.node, href=view.link(f"nodes/{row.node}")), f" / {name}"]),
             gpu_health(row, view),
-            html.Span([state_mark(row.bucket, view), " · ", job_link(row.job, view)]),
+            html.Span([state_mark(row.bucket, view), *([" · ", job_link(row.job, view)] if row.job else [])]),
             html.Span(sub, className="sub mono", title=sub),
             html.A(view.t("nodes.to_node"), href=view.link(f"nodes/{row.node}"), className="more"),
         ], className="nd-h"),

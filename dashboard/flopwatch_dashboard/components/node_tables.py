@@ -154,7 +154,7 @@ def _ran(row: RanHere, now: float, view: View) -> list[Component | str]:
     )
     return [
         job_link(row.job, view),
-        wording.moment(row.start_seconds, view.shown_zone),
+        wording.moment(row.start_seconds, view.shown_zone, view.lang),
         html.Span(ending, className="name", title=ending),
         wording.number(row.gpus),
         view.duration(lasted),
@@ -178,7 +178,7 @@ def _event(row: HealthEvent, gpu_names: dict[str, str], view: View) -> list[Comp
         )
     text = f" · {row.text}" if row.text else ""
     return [
-        html.Span(wording.moment(row.time_seconds, view.shown_zone), className="when"),
+        html.Span(wording.moment(row.time_seconds, view.shown_zone, view.lang), className="when"),
         html.Span([html.B(f"{kind}{code}"), f"{where}{text}"]),
     ]
 
@@ -208,12 +208,12 @@ def _severity(code: str) -> Health:
 
 
 def _declared(row: DeclaredRow, view: View) -> Component:
-    until = "" if row.until_seconds is None else wording.moment(row.until_seconds, view.shown_zone)
+    until = "" if row.until_seconds is None else wording.moment(row.until_seconds, view.shown_zone, view.lang)
     words = view.t(
         "nodes.declared_since" if not until else "nodes.declared_until",
         what=view.code("nodes.declared", row.declaration),
         source=view.code("nodes.source", row.source),
-        since=wording.moment(row.since_seconds, view.shown_zone),
+        since=wording.moment(row.since_seconds, view.shown_zone, view.lang),
         **({"until": until} if until else {}),
     )
     return html.Span([parts.icon("info"), html.Span(f"{words} {row.text}".strip())], className="sev sev-info")

@@ -12,4 +12,5 @@ def value_words(metric: str, value: float | None) -> str:
     if metric == "temperature_celsius":
         return wording.UNKNOWN if value is None else f"{value:.0f} °C"
     units = {"power_watts": "W", "sm_clock_hertz": "Hz", "nic_bytes_per_second": "B/s"}
-    return wording.si(value, units[metric], 0 if metric == "power_watts" else 2)
+    whole = metric == "power_watts" or (metric == "sm_clock_hertz" and (value or 0.0) < 1e9)
+    return wording.si(value, units[metric], 0 if whole else 2)

@@ -32,7 +32,7 @@ def daily(fleet: Fleet, view: View) -> frame.Figure:
         },
         barmode="stack",
         bargap=0.22,
-        xaxis={"type": "date", "tickformat": "%m-%d", "nticks": 7},
+        xaxis={"type": "date", "tickformat": frame.day_format(view), "nticks": 5 if view.narrow else 7},
         yaxis=frame.percent_axis(min(1.0, top)),
         shapes=_rules(line, mean, view),
         annotations=_labels(fleet.verdict, mean, view),
@@ -84,7 +84,7 @@ def _standing(day: Day, view: View) -> str:
         return view.t("fleet.day_open")
     if day.revised_seconds is None:
         return view.t("fleet.day_frozen")
-    time = wording.moment(day.revised_seconds, view.shown_zone)
+    time = wording.moment(day.revised_seconds, view.shown_zone, view.lang)
     return view.t("fleet.day_revised", revision=day.revision or 1, time=time)
 
 
@@ -127,7 +127,7 @@ def _line_name(verdict: Verdict, view: View) -> str:
 def _labels(verdict: Verdict, mean: float | None, view: View) -> list[dict[str, Any]]:
     line = verdict.line_ratio
     wanted = [line] if mean is None else [line, mean]
-    places = frame.spread(wanted, 0.17, 0.05, 0.95)
+    places = frame.spread(wanted, *((0.3, 0.05, 0.78) if view.narrow else (0.17, 0.05, 0.95)))
     texts = [
         (view.t("fleet.line_label", line=_line_name(verdict, view)), view.palette["belowtext"]),
         (view.t("fleet.mean_label", mean=wording.percent(mean)), view.palette["text"]),

@@ -57,6 +57,7 @@ def layout(view: View, **changes: Any) -> dict[str, Any]:
     palette, size = view.palette, view.font_px
     axis = {
         "gridcolor": palette["grid"], "linecolor": palette["axis"], "zeroline": False, "fixedrange": True, "ticks": "",
+        "ticklabelstandoff": 3,
         "tickfont": {"color": palette["muted"], "size": size},
     }  # fmt: skip
     x_axis = {**axis, "showgrid": False, **changes.pop("xaxis", {})}
@@ -84,12 +85,18 @@ def layout(view: View, **changes: Any) -> dict[str, Any]:
 def time_axis(view: View) -> dict[str, Any]:
     """A date axis whose ticks suit the range."""
     long = view.asked.seconds > 2 * 86_400
+    day = day_format(view)
     return {
         "type": "date",
-        "tickformat": "%m-%d" if long else "%H:%M",
+        "tickformat": day if long else "%H:%M",
         "nticks": 7,
-        "hoverformat": "%m-%d %H:%M",
+        "hoverformat": f"{day} %H:%M",
     }
+
+
+def day_format(view: View) -> str:
+    """How an axis writes a day: ``8 Nov``, or ``11月8日``."""
+    return "%-m月%-d日" if view.lang == "zh" else "%-d %b"
 
 
 def percent_axis(top: float = 1.0) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def _marker(job: Job, view: View) -> dict[str, Any]:
 def _note(job: Job, index: int, view: View) -> str:
     stretch = job.strip[index]
     begin, end = (
-        wording.moment(t, job.status.time_zone) for t in (stretch.start_seconds, stretch.end_seconds)
+        wording.moment(t, job.status.time_zone, view.lang)
+        for t in (stretch.start_seconds, stretch.end_seconds)
     )
     length = view.duration(stretch.end_seconds - stretch.start_seconds)
     words = f"<b>{view.t('class.' + stretch.ledger_class)}</b> · {view.bucket(stretch.bucket)}"

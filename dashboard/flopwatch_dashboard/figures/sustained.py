@@ -26,7 +26,7 @@ def sustained(group: GroupEconomy, days: Sequence[Day], view: View) -> frame.Fig
             hovermode="closest",
             xaxis={
                 "type": "date",
-                "tickformat": "%m-%d",
+                "tickformat": frame.day_format(view),
                 "nticks": 7,
                 "ticklabelstandoff": round(size * 0.35),
             },
@@ -78,7 +78,7 @@ def _bars(group: GroupEconomy, days: Sequence[Day], view: View) -> dict[str, Any
             "opacity": [1.0 if day.valid and day.complete else 0.5 for day in days],
         },
         "customdata": [_note(day, view) for day in days],
-        "hovertemplate": "%{x|%Y-%m-%d}: %{customdata}<extra></extra>",
+        "hovertemplate": f"%{{x|{frame.day_format(view)}}}: %{{customdata}}<extra></extra>",
     }
 
 

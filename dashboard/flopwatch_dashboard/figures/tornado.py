@@ -123,7 +123,8 @@ def _labels(rows: Sequence[Sensitivity], base: float, view: View) -> list[dict[s
             line = view.t("econ.never") if change.u_star is None else wording.percent(change.u_star, 0)
             labels.append(
                 {
-                    "x": _place(change), "y": i, "text": f"{_change(change)} · {line}", "showarrow": False,
+                    "x": _place(change), "y": i, "showarrow": False,
+                    "text": line if view.narrow else f"{_change(change)} · {line}",
                     "xanchor": "right" if left else "left", "yanchor": "middle", "xshift": -4 if left else 4,
                     "font": {"size": view.font_px * 0.94, "color": view.palette["muted"]},
                 }

@@ -26,7 +26,8 @@ def waterfall(ledger: Ledger, currency: str, view: View) -> frame.Figure:
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     labels = [
-        _label(row, ledger, bases[row], _figures(row, ledger, currency), view) for row in range(len(amounts))
+        _label(row, ledger, bases[row], _figures(row, ledger, currency, view), view)
+        for row in range(len(amounts))
     ]
     return {"data": [bar], "layout": _layout(ledger, labels, view)}
 
@@ -61,14 +62,16 @@ def share(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 else None
 
 
-def _figures(row: int, ledger: Ledger, currency: str) -> str:
-    """``1,720 · 11% · $4,300``, without money where there is no price."""
+def _figures(row: int, ledger: Ledger, currency: str, view: View) -> str:
+    """``1,720 · 11% · $4,300``, without money where there is no price or no room."""
     capacity = ledger.capacity_gpu_milliseconds
     if row == 0:
         return f"{wording.hours(capacity)} · 100%"
     amount = ledger.classes[row - 1]
     shown = f"{wording.hours(amount.gpu_milliseconds)} · {_share(amount, capacity)}"
-    return shown if amount.money is None else f"{shown} · {wording.money(amount.money, currency)}"
+    return (
+        shown if amount.money is None or view.narrow else f"{shown} · {wording.money(amount.money, currency)}"
+    )
 
 
 def _share(amount: ClassAmount, capacity: int) -> str:

@@ -70,7 +70,7 @@ def _facts(page: GpuPage, view: View) -> list[Component]:
     ]  # fmt: skip
     held = ", ".join(view.t(f"nodes.throttle.{name}") for name in row.throttles)
     clock = value_words("sm_clock_hertz", row.max_sm_clock_hertz)
-    seen = wording.moment(row.sample_seconds, view.shown_zone)
+    seen = wording.moment(row.sample_seconds, view.shown_zone, view.lang)
     told = [
         (view.t("nodes.held_down"), held or view.t("nodes.by_nothing"), ""),
         (view.t("nodes.most_clock"), clock, ""),
@@ -85,8 +85,8 @@ def _facts(page: GpuPage, view: View) -> list[Component]:
 
 
 def _tenure(begin: float, end: float | None, view: View) -> str:
-    until = "" if end is None else wording.moment(end, view.shown_zone)
-    return f"{wording.moment(begin, view.shown_zone)} … {until}"
+    until = "" if end is None else wording.moment(end, view.shown_zone, view.lang)
+    return f"{wording.moment(begin, view.shown_zone, view.lang)} … {until}"
 
 
 def _figures(page: GpuPage, view: View) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _figures(page: GpuPage, view: View) -> dict[str, Any]:
 
 
 def _heads(page: GpuPage, view: View) -> dict[str, list[Component]]:
-    level = view.t("nodes.level", level=page.series.level, step=view.duration(page.series.step_seconds))
+    level = view.t("nodes.level", step=view.duration(page.series.step_seconds))
     ranged = view.t("nodes.in_range", range=view.shown_range)
     subs = {**dict.fromkeys(CARDS.graphs, level), "jobs": ranged, "events": ranged, "alerts": ranged}
     return CARDS.heads(subs, view)

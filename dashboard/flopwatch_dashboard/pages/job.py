@@ -209,10 +209,11 @@ def _heads(job: Job, view: View) -> dict[str, list[Component]]:
     if figure.run_dtype_ratio is not None:
         mfu_sub += f" · {phrases.own_peak(figure, view)}"
     titles = {
-        name: (view.t(f"job.{name}"), "")
-        for name in ("diagnosis", "findings", "sessions", "marks", "alerts", "strip")
+        name: (view.t(f"job.{name}"), "") for name in ("findings", "sessions", "marks", "alerts", "strip")
     }
+    present = "" if view.end is None else view.t("job.diagnosis_present")
     titles |= {
+        "diagnosis": (view.t("job.diagnosis"), present),
         "mfu": (view.t("job.mfu"), mfu_sub),
         "gap": (view.t("job.gap_card"), view.t("job.gap_sub")),
         "steps": (view.t("job.steps"), view.t("job.steps_sub", **_percentiles(job))),

@@ -121,7 +121,7 @@ def _network(ends: Mapping[str, float | None]) -> list[Line]:
 
 
 def _heads(page: NodePage, view: View) -> dict[str, list[Component]]:
-    level = view.t("nodes.level", level=page.series.level, step=view.duration(page.series.step_seconds))
+    level = view.t("nodes.level", step=view.duration(page.series.step_seconds))
     subs = {
         "gpus": view.t("nodes.gpus_sub"), "activity": level, "power": level, "heat": level, "network": level,
         "ports": view.t("nodes.ports_sub"), "jobs": view.t("nodes.in_range", range=view.shown_range),

@@ -115,6 +115,7 @@ DIAGNOSIS_TEXTS: dict[str, str] = {
     "hardware.link_errors": "link errors",
     "hardware.link_down": "link down",
     "job.diagnosis": "Diagnosis",
+    "job.diagnosis_present": "as of now, not of the range that is shown",
     "job.diagnosis_none": "Nothing to diagnose: the job does not run, or the cause is plain.",
     "diagnosis.by_ledger": "by where its time went over the last day",
     "diagnosis.lost": "explains {share} of its GPU time",

@@ -192,7 +192,7 @@ NODE_TEXTS: dict[str, str] = {
     "nodes.gpus_sub": "newest sample of each",
     "nodes.ports_sub": "rates of the last minute; new errors of the last five",
     "nodes.in_range": "in {range}",
-    "nodes.level": "{level}: a value every {step}",
+    "nodes.level": "one value every {step}",
     "nodes.activity_aria": "At the end: kernel active {kernel}, tensor active {tensor}.",
     "nodes.power_aria": "At the end: {power} for all GPUs.",
     "nodes.heat_aria": "At the end: the hottest GPU has {heat}.",

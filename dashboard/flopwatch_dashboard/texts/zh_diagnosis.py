@@ -116,6 +116,7 @@ DIAGNOSIS_TEXTS: dict[str, str] = {
     "hardware.link_errors": "链路错误",
     "hardware.link_down": "链路断开",
     "job.diagnosis": "诊断",
+    "job.diagnosis_present": "为当前诊断，并非所选时间范围内的诊断",
     "job.diagnosis_none": "无可诊断：作业未运行，或原因已明。",
     "diagnosis.by_ledger": "依据最近一天的时间去向",
     "diagnosis.lost": "解释了 {share} 的 GPU 时间",

@@ -192,7 +192,7 @@ NODE_TEXTS: dict[str, str] = {
     "nodes.gpus_sub": "各卡最新采样",
     "nodes.ports_sub": "速率为最近一分钟，新增错误为最近五分钟",
     "nodes.in_range": "{range} 内",
-    "nodes.level": "{level}：每 {step} 一个值",
+    "nodes.level": "每 {step} 一个值",
     "nodes.activity_aria": "最新：GPU 利用率 {kernel}，Tensor Core 活跃率 {tensor}。",
     "nodes.power_aria": "最新：全部 GPU 合计 {power}。",
     "nodes.heat_aria": "最新：最热的 GPU 为 {heat}。",

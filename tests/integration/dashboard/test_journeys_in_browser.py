@@ -13,6 +13,10 @@ from playwright.sync_api import Browser
 from tests.integration.dashboard.conftest import Seen, Served, looking, serving
 
 TILES = "#fleet-tiles .kpi"
+INK = """() => ({
+  ink: getComputedStyle(document.documentElement).getPropertyValue("--text").trim(),
+  turned: getComputedStyle(document.querySelector(".js-plotly-plot")).filter,
+})"""
 FIELDS = "dialog.scope-d input[type=datetime-local]"
 
 
@@ -95,7 +99,7 @@ def test_a_shared_address_opens_the_same_view_elsewhere(
         elsewhere.wait_for_selector("#scope .chip >> nth=1")
 
         assert elsewhere.inner_text("#scope") == told
-        assert "2026-11-30 10:00" in told
+        assert "2026年11月30日 10:00" in told
         assert "团队 research" in told
         assert elsewhere.evaluate("document.documentElement.dataset.theme") == "dark"
         assert other.complaints == []
@@ -159,6 +163,7 @@ def test_paper_has_the_figures_and_no_controls(reader: Seen) -> None:
     assert hidden == []
     assert cut == []
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(INK) == {"ink": "#17202b", "turned": "invert(1) hue-rotate(180deg)"}
     assert page.is_visible("#chips >> text=SIMULATED")
 
 

@@ -22,6 +22,9 @@ PAGES = {
     "fleet": ("/ui/", "#fleet-tiles .kpi"),
     "jobs": ("/ui/jobs", SORTED),
     "job": ("/ui/jobs/train-a-1001", "#job-tiles .kpi"),
+    "nodes": ("/ui/nodes", "#nodes-grid .ag-row"),
+    "node": ("/ui/nodes/r00-n09", "#node-gpus tbody tr"),
+    "gpu": ("/ui/gpus/GPU-00000009-2", "#gpu-details .fact"),
     "breakeven": ("/ui/breakeven", "#be-tiles .kpi"),
     "alerts": ("/ui/alerts", "#alerts-active .tbl"),
     "missing": ("/ui/nonsense", "#missing-text .empty-t"),
@@ -29,6 +32,11 @@ PAGES = {
 DRAWN_FOR = """(wide) => {
   const graphs = [...document.querySelectorAll(".js-plotly-plot")];
   return graphs.every((graph) => graph._fullLayout && (graph._fullLayout.font.size > 13) === wide);
+}"""
+ROWS_OF_HEADER = """() => {
+  const controls = [...document.querySelectorAll(".top :is(.logo, button, .nav-i)")].filter((e) => e.offsetParent);
+  const middles = controls.map((e) => { const box = e.getBoundingClientRect(); return (box.top + box.bottom) / 2; });
+  return middles.sort((a, b) => a - b).filter((y, i) => i === 0 || y - middles[i - 1] > 12).length;
 }"""
 RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
@@ -104,28 +112,32 @@ def test_a_page_reads_well_and_fits_in_every_theme_language_and_size(watched: Se
     assert watched.outside == []
 
 
-@pytest.mark.parametrize("name", ["fleet", "jobs", "job"])
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_readable_on_a_phone(watched: Seen, name: str) -> None:
     path, ready = PAGES[name]
     ready = ROWS if name == "jobs" else ready
     watched.page.set_viewport_size({"width": 390, "height": 844})
 
     page = watched.open(f"{path}?theme=light&lang=en", ready)
-    found = page.evaluate(CHECKS)
+    found, laid = page.evaluate(CHECKS), page.evaluate(GEOMETRY)
     smallest = page.evaluate(
         "Math.min(...[...document.querySelectorAll('.main *')].filter(e => e.childElementCount === 0"
         " && e.textContent.trim() && e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize)))"
     )
 
-    shown = page.locator(ready).first.bounding_box()
-    assert shown is not None
-    assert shown["height"] > 15
+    shown = page.locator(ready).first
+    shown.scroll_into_view_if_needed()
+    box = shown.bounding_box()
+    assert box is not None
+    assert box["height"] > 15
     assert page.evaluate(
         "([x, y]) => document.elementFromPoint(x, y).closest('.main') !== null",
-        [shown["x"] + 20, min(shown["y"] + shown["height"] / 2, 840)],
+        [box["x"] + 20, min(box["y"] + box["height"] / 2, 840)],
     )
+    assert page.evaluate(ROWS_OF_HEADER) <= 3
     assert found["wide"] <= 0
     assert found["low"] == []
+    assert laid["overlapping"] == []
     assert smallest >= 9.0
     assert watched.complaints == []
 

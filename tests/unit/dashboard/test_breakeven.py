@@ -252,7 +252,7 @@ def test_the_cell_of_the_inputs_is_marked_in_the_table() -> None:
 def test_notes_are_in_the_readers_language_with_their_values() -> None:
     shown = words(breakeven_tables.notes(answer(), answer().groups[0], View(lang="zh")))
 
-    assert "价格已过期：2026-07-01，152 天前" in shown  # noqa: RUF001
+    assert "价格已过期：2026年7月1日，152 天前" in shown  # noqa: RUF001
     assert "28 个有效日" in shown
 
 

@@ -11,8 +11,9 @@ from tests.fixtures import dashboard_cluster as cluster
 from flopwatch.query import FindingInfo, Mark, NodeInfo, Range
 from flopwatch_dashboard.components import job_findings, job_goodput, job_head, job_nodes
 from flopwatch_dashboard.event_words import exit_words, mark_words
-from flopwatch_dashboard.figures import events, gap, lines, spread
-from flopwatch_dashboard.view import View
+from flopwatch_dashboard.figures import events, gap, lines, spread, waterfall
+from flopwatch_dashboard.pages import job as job_page
+from flopwatch_dashboard.view import CUSTOM_RANGE, View
 
 ASKED = Range()
 ENGLISH, CHINESE = View(), View(lang="zh")
@@ -190,3 +191,28 @@ def test_the_heading_links_to_the_report_and_to_a_declared_dashboard_only() -> N
 
     linked = dataclasses.replace(row, tracker_url="https://wandb.example.com/run-7")
     assert "https://wandb.example.com/run-7" in words_of(job_head.heading(linked, ENGLISH))
+
+
+def test_a_diagnosis_beside_a_past_range_says_that_it_is_the_present_one() -> None:
+    query = cluster.ClusterQuery()
+    past = dataclasses.replace(
+        ENGLISH, range_name=CUSTOM_RANGE, between=(cluster.NOW - 7_200, cluster.NOW - 3_600)
+    )
+
+    now_head = words_of(job_page.render(query, ENGLISH, "train-a-1001")["diagnosis-head"])
+    past_head = words_of(job_page.render(query, past, "train-a-1001")["diagnosis-head"])
+
+    assert "as of now, not of the range that is shown" in past_head
+    assert "as of now" not in now_head
+
+
+def test_on_a_phone_the_amounts_of_the_fall_leave_the_money_to_the_note() -> None:
+    ledger = cluster.ClusterQuery().fleet(ASKED).ledger_today
+    phone = dataclasses.replace(ENGLISH, width=390)
+
+    wide = [one["text"] for one in waterfall.waterfall(ledger, "USD", ENGLISH)["layout"]["annotations"]]
+    small = waterfall.waterfall(ledger, "USD", phone)
+
+    assert [text for text in wide if "$" in text] == wide[1:]
+    assert [one["text"] for one in small["layout"]["annotations"]] == [text.split(" · $")[0] for text in wide]
+    assert all("$" in note for note in small["data"][0]["customdata"][1:])

@@ -22,7 +22,7 @@ def test_a_range_of_one_s_own_is_asked_with_its_end_and_stays_in_links() -> None
 
     assert view.between == (NOON, NOON + 7_200)
     assert view.asked == Range(seconds=7_200, end_seconds=NOON + 7_200, points=1_366)
-    assert view.shown_range == "2026-11-30 20:00 – 22:00"  # noqa: RUF001 - a range takes an en dash
+    assert view.shown_range == "30 Nov 2026 20:00 – 22:00"  # noqa: RUF001 - a range takes an en dash
     query = parse_qs(urlsplit(view.link("jobs")).query)
     assert (query["from"], query["to"]) == (["2026-11-30T12:00Z"], ["2026-11-30T14:00Z"])
     assert query["zone"] == ["Asia/Shanghai"]
@@ -90,4 +90,4 @@ def test_what_is_narrowed_is_said_and_can_be_taken_back() -> None:
 
 
 def test_the_second_day_of_a_range_is_named() -> None:
-    assert wording.span(NOON, NOON + 86_400, "UTC") == "2026-11-30 12:00 – 2026-12-01 12:00"  # noqa: RUF001
+    assert wording.span(NOON, NOON + 86_400, "UTC", "en") == "30 Nov 2026 12:00 – 1 Dec 2026 12:00"  # noqa: RUF001

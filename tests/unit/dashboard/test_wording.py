@@ -14,7 +14,7 @@ def test_what_is_unknown_reads_as_such_and_never_as_zero() -> None:
         wording.money(None, "USD"),
         wording.si(None),
         wording.clock(None, "UTC"),
-        wording.moment(None, "UTC"),
+        wording.moment(None, "UTC", "en"),
         wording.step_time(None),
         wording.percent(math.nan),
         View().duration(None),
@@ -58,7 +58,14 @@ def test_si_prefixes_keep_numbers_between_one_and_a_thousand() -> None:
 def test_the_clock_is_that_of_the_zone_and_names_it() -> None:
     assert wording.clock(1_796_051_520.0, "UTC") == "15:12:00 UTC"
     assert wording.clock(1_796_051_520.0, "Asia/Shanghai") == "23:12:00 CST"
-    assert wording.moment(1_796_051_520.0, "Asia/Kolkata") == "2026-11-30 20:42"
+    assert wording.moment(1_796_051_520.0, "Asia/Kolkata", "en") == "30 Nov 2026 20:42"
+
+
+def test_a_date_is_written_as_the_language_writes_it() -> None:
+    assert wording.moment(1_796_051_520.0, "UTC", "zh") == "2026年11月30日 15:12"
+    assert wording.written_day("2026-07-01", "en") == "1 Jul 2026"
+    assert wording.written_day("2026-07-01", "zh") == "2026年7月1日"
+    assert wording.written_day("summer 2026", "zh") == "summer 2026"
 
 
 def test_a_zone_that_is_not_known_here_falls_back_to_utc_and_says_utc() -> None:
