@@ -284,6 +284,8 @@ class JobWatch:
         for job in gone:
             self._steps.forget(job.sighting.ref)
             self._configs.forget(job.sighting.ref)
+        done = {job.sighting.ref for job in gone}
+        self._told = {key for key in self._told if key[0] not in done} if done else self._told
         return ended + self._allocate(live, now)
 
     def _seen(self, now: float, moment: float) -> tuple[ObservedJob, ...]:

@@ -168,7 +168,7 @@ class GpuSource:
                 gaps.extend(reader.gaps.values())
             gaps += [] if worker.slow is None else [worker.slow]
         for uuid, device in list(self._known.items()):
-            if uuid not in present and self._open and device.mig_parent_uuid is None:
+            if uuid not in present and self._open:
                 gone = "NVML no longer lists it"
                 present[uuid] = dataclasses.replace(device, state="lost", reason=gone)
         ordered = sorted(
@@ -266,7 +266,7 @@ class GpuSource:
         device = describe(handle, index)
         found = [(handle, device)]
         found += [(item, describe_instance(item, device)) for item in nvml.mig_devices(handle)]
-        self._known.update({item.uuid: item for _, item in found})
+        self._known[device.uuid] = device
         return found
 
     def _worker(self, devices: list[tuple[nvml.Handle, GpuDevice]]) -> GpuWorker:

@@ -22,6 +22,7 @@ from flopwatch_agent.log_file import FileIdentity, LogFile
 from flopwatch_agent.log_finder import READ_PERMISSION, LogFinder, Output
 from flopwatch_agent.log_follow import NOTHING, Follower, Position, Reader
 from flopwatch_agent.positions import Positions
+from flopwatch_agent.remembered import Remembered
 from flopwatch_agent.sdk_messages import MessageError, SdkMessage, understood
 from flopwatch_agent.sdk_socket import Datagram
 from flopwatch_agent.source import ObservedJob, Readings
@@ -66,9 +67,9 @@ class StepsSource:
         self._progress: dict[str, JobProgress] = {}
         self._problems: dict[tuple[str, str], FollowedLog] = {}
         self._left: dict[str, Position] = {}
-        self._mixed: set[str] = set()
+        self._mixed: Remembered[str] = Remembered(MAX_LEFT)
         """Files that several jobs wrote at once."""
-        self._unfit: set[FileIdentity] = set()
+        self._unfit: Remembered[FileIdentity] = Remembered(MAX_LEFT)
         """Files that the reader failed on; they are not begun again."""
         self._candidates = Candidates()
         self.sdk_claims = 0
