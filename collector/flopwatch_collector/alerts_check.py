@@ -129,6 +129,7 @@ def _document(wired: Wiring, rehearsal: Rehearsal | None, seconds: float) -> dic
             "judged": list(rehearsal.judged),
             "not_judged": list(rehearsal.not_judged),
             "reasons": rehearsal.reasons,
+            "judged_seconds": rehearsal.seconds,
         },
     }
 
@@ -146,11 +147,12 @@ def _lines(name: str, wired: Wiring, rehearsal: Rehearsal | None, seconds: float
     for rule in rehearsal.judged:
         own = [one for one in rehearsal.episodes if one.rule == rule]
         times = "once" if len(own) == 1 else f"{len(own)} times"
+        over = durations.text_of(rehearsal.seconds.get(rule, seconds))
         if own:
-            yield f"{rule} would have fired {times} in {durations.text_of(seconds)}:"
+            yield f"{rule} would have fired {times} in {over}:"
             yield from (_line(one) for one in own)
         else:
-            yield f"{rule} would not have fired in {durations.text_of(seconds)}"
+            yield f"{rule} would not have fired in {over}"
     by_reason: dict[str, list[str]] = {}
     for rule in rehearsal.not_judged:
         by_reason.setdefault(rehearsal.reasons[rule], []).append(rule)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from flopwatch.query import Verdict
+from flopwatch_collector.compute.detection.peers import Suspect
 from flopwatch_collector.watched import BudgetHealth
 
 
@@ -27,14 +28,47 @@ class GpuEvent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ThrottleStretch:
+    """A time in which a GPU told the same reasons, one of them a slowdown, for its clock."""
+
+    start_seconds: float
+    end_seconds: float
+    gpu: str
+    index: int | None
+    reasons: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuErrorsAt:
+    """Memory errors, or rows that were replaced, that a GPU's counters rose by."""
+
+    time_seconds: float
+    gpu: str
+    index: int | None
+    uncorrected: int = 0
+    remapped: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuspectAt:
+    """Who held a job up in a window of five minutes that ended then."""
+
+    time_seconds: float
+    job_id: str
+    suspect: Suspect
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodePast:
-    """A node that was faulty or silent as a whole, or had XIDs; others have nothing for rules to find."""
+    """A node that was faulty or silent as a whole, or whose GPUs were; others have nothing for rules to find."""
 
     cluster: str
     node: str
     gpus: int
     stretches: tuple[NodeStretch, ...] = ()
     events: tuple[GpuEvent, ...] = ()
+    throttles: tuple[ThrottleStretch, ...] = ()
+    errors: tuple[GpuErrorsAt, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,5 +90,9 @@ class Past:
     nodes: tuple[NodePast, ...] = ()
     moments: tuple[FleetMoment, ...] = ()
     """Oldest first."""
+    suspects: tuple[SuspectAt, ...] = ()
+    """Oldest first."""
     known: bool = False
     """Whether anything was kept of nodes and fleet."""
+    raw_start_seconds: float | None = None
+    """From when on raw samples were looked at for throttling, errors and suspects; None: not at all."""

@@ -86,7 +86,7 @@ def stops() -> Iterator[Incident]:
         show=lambda s, _: replace(s, tensor=0.4, power_ratio=0.9), length_seconds=WARM_SECONDS + 5_000.0,
     )  # fmt: skip
     yield Incident(
-        name="hang while it writes a core dump, then silent", kind="hang", expected=HANG, stops=True,
+        name="hang while it writes a core dump, then silent", kind="hang behind writes", expected=HANG, stops=True,
         show=lambda s, since: replace(
             s, tensor=0.0, power_ratio=0.2, nic_ratio=0.0, disk_writing=since < 300.0
         ),

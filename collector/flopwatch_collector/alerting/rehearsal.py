@@ -1,7 +1,8 @@
 """Rules on what is kept of the past: what would have fired, when and of what. Pure.
 
 Of jobs the past has MFU, activity, ledger buckets, launches and checkpoints; of nodes when they were faulty or silent,
-and XIDs; of the fleet its days and budgets. Rules that look at anything else are not rehearsed, and it is said why.
+and XIDs; of the fleet its days and budgets; for as long as raw samples were read, throttled GPUs, memory errors and who
+held jobs up. Rules that look at anything else are not rehearsed, and it is said why.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from flopwatch.query import Job, Query, Range, Severity
 from flopwatch_collector.alerting import terms
-from flopwatch_collector.alerting.rehearsal_fleet import NODE_SECONDS, past_of_fleet, past_of_nodes
+from flopwatch_collector.alerting.rehearsal_fleet import (
+    GPU_SECONDS,
+    NODE_SECONDS,
+    past_of_fleet,
+    past_of_gpus,
+    past_of_nodes,
+)
 from flopwatch_collector.alerting.rehearsal_jobs import past_of_jobs
 from flopwatch_collector.alerting.state import AlertRecord, Reading, advance, fingerprint
 from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings, RuleSettings
@@ -20,12 +27,14 @@ LONGEST_EVALUATION_SECONDS = 300.0
 POINT_SECONDS, MOST_POINTS, MOST_JOBS = 60.0, 2_500, 50
 """Of a rehearsal that somebody waits for."""
 _STEPS = "single steps are kept thinned out"
-_SAMPLES = "it looks at raw samples of the hardware, which a rehearsal does not read again"
+_SAMPLES = "it looks at raw samples of the hardware, and none were read"
+FROM_SAMPLES = frozenset(("Straggler", "HwThrottle", "ThermalThrottle", "GpuErrors"))
+"""Rules that are rehearsed for as long as raw samples were read."""
 NOT_KEPT: Mapping[str, str] = {
     "MfuDrop": _STEPS, "StepSpikes": _STEPS,
     "HangSuspect": "it looks at what the hardware shows while a run is silent",
-    "Straggler": "it looks at samples of a job's GPUs side by side",
-    "HwThrottle": _SAMPLES, "ThermalThrottle": _SAMPLES, "GpuErrors": _SAMPLES, "LinkDegraded": _SAMPLES,
+    "Straggler": _SAMPLES, "HwThrottle": _SAMPLES, "ThermalThrottle": _SAMPLES, "GpuErrors": _SAMPLES,
+    "LinkDegraded": "it holds ports against their own last day",
     "LemonNode": "it counts alerts that were sent",
     "AgentUnhealthy": "what an agent lacked is known of now only",
 }  # fmt: skip
@@ -55,6 +64,8 @@ class Rehearsal:
     not_judged: tuple[str, ...]
     reasons: dict[str, str] = field(default_factory=dict)
     """Why a rule was not judged, by its name."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of rules that were judged over the newest part of the time only: how long that is."""
 
 
 def largest(query: Query, asked: Range, most: int) -> Iterator[Job]:
@@ -87,14 +98,18 @@ def rehearse(jobs: Sequence[Job], settings: AlertSettings, past: Past | None = N
     """Every rule over the series of jobs, each point one evaluation, and over the windows of nodes and fleet."""
     kept = past or Past()
     step = max((job.series.step_seconds for job in jobs), default=settings.evaluate_seconds)
-    told = _Told()
-    told.play(past_of_jobs(jobs, step), _paced(settings, step), lambda reading: "job_id" in reading.labels)
-    told.play(past_of_nodes(kept), _paced(settings, NODE_SECONDS), lambda reading: "node" in reading.labels)
+    sampled = FROM_SAMPLES if kept.raw_start_seconds is not None else frozenset[str]()
+    told = _Told(unknown=frozenset(NOT_KEPT) - sampled)
+    told.play(
+        past_of_jobs(jobs, step, kept), _paced(settings, step), lambda reading: "job_id" in reading.labels
+    )
+    told.play(past_of_nodes(kept), _paced(settings, NODE_SECONDS), _of_nodes)
+    told.play(past_of_gpus(kept), _paced(settings, GPU_SECONDS), _of_samples)
     told.play(
         past_of_fleet(kept), _paced(settings, NODE_SECONDS),
         lambda reading: not {"job_id", "node"} & set(reading.labels),
     )  # fmt: skip
-    judged = told.judged | ({"NodeDown", "NoData", "GpuLost"} if kept.known else set())
+    judged = told.judged | ({"NodeDown", "NoData", "GpuLost"} if kept.known else set()) | sampled
     names = {job.row.job_id: job.row.name for job in jobs}
     episodes = sorted((_episode(one, names) for one in told.fired()), key=lambda one: one.start_seconds)
     missing = tuple(rule for rule in ALERT_RULES if rule not in judged)
@@ -103,7 +118,24 @@ def rehearse(jobs: Sequence[Job], settings: AlertSettings, past: Past | None = N
         judged=tuple(rule for rule in ALERT_RULES if rule in judged),
         not_judged=missing,
         reasons={rule: NOT_KEPT.get(rule, NOTHING_THERE) for rule in missing},
+        seconds=_shorter(kept, sampled),
     )
+
+
+def _of_nodes(reading: Reading) -> bool:
+    return "node" in reading.labels and reading.rule not in FROM_SAMPLES
+
+
+def _of_samples(reading: Reading) -> bool:
+    return "node" in reading.labels and reading.rule in FROM_SAMPLES
+
+
+def _shorter(kept: Past, sampled: frozenset[str]) -> dict[str, float]:
+    """How long raw samples were read, where that is not the whole time."""
+    start = kept.raw_start_seconds
+    if start is None or start <= kept.start_seconds:
+        return {}
+    return dict.fromkeys(sorted(sampled), kept.end_seconds - start)
 
 
 def _paced(settings: AlertSettings, step: float) -> AlertSettings:
@@ -119,12 +151,13 @@ class _Told:
     records: dict[str, AlertRecord] = field(default_factory=dict)
     ended: list[AlertRecord] = field(default_factory=list)
     judged: set[str] = field(default_factory=set)
+    unknown: frozenset[str]
 
     def play(self, past: Iterable[Facts], settings: AlertSettings, wanted: Callable[[Reading], bool]) -> None:
         """All rules over these facts; of their readings those that are wanted."""
         for facts in past:
             for reading in terms.read(facts, settings):
-                if not wanted(reading) or reading.rule in NOT_KEPT:
+                if not wanted(reading) or reading.rule in self.unknown:
                     continue
                 if reading.condition not in ("missing", "gone"):
                     self.judged.add(reading.rule)

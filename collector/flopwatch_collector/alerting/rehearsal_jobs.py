@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 
 from flopwatch.query import Job, Stretch
 from flopwatch_collector.compute.detection import baseline
+from flopwatch_collector.compute.detection.peers import Suspect
+from flopwatch_collector.compute.detection.scores import REPORTS
 from flopwatch_collector.facts import Facts, JobFacts
+from flopwatch_collector.past import Past
 from flopwatch_collector.watched import Spending, WatchedRun
 
 HELD = frozenset(("HELD_IDLE", "HELD_EMPTY"))
 HOUR_SECONDS = 3_600.0
+REPORT_SECONDS = 300.0
 
 
 @dataclass(slots=True)
@@ -18,6 +22,8 @@ class _Course:
 
     job: Job
     place: dict[float, int]
+    suspects: dict[float, Suspect]
+    """By the end of its window."""
     stretch: int = 0
 
     def bucket(self, at: float) -> Stretch | None:
@@ -30,10 +36,17 @@ class _Course:
         return None
 
 
-def past_of_jobs(jobs: Sequence[Job], step: float) -> Iterator[Facts]:
+def past_of_jobs(jobs: Sequence[Job], step: float, past: Past) -> Iterator[Facts]:
     """All jobs at every time that one of them has a point of."""
+    suspects: dict[str, dict[float, Suspect]] = {}
+    for one in past.suspects:
+        suspects.setdefault(one.job_id, {})[one.time_seconds] = one.suspect
     courses = [
-        _Course(job=job, place={at: place for place, at in enumerate(job.series.time_seconds)})
+        _Course(
+            job=job,
+            place={at: place for place, at in enumerate(job.series.time_seconds)},
+            suspects=suspects.get(job.row.job_id, {}),
+        )
         for job in jobs
     ]
     for now in sorted({at for course in courses for at in course.place}):
@@ -76,8 +89,14 @@ def _facts(course: _Course, now: float, step: float) -> JobFacts | None:
         steps_since_start=None,
         report_gap_seconds=step,
         data_seconds=now,
-        run=_run(job, now),
+        run=replace(_run(job, now), suspects=_reports(course, now)),
     )
+
+
+def _reports(course: _Course, now: float) -> tuple[Suspect | None, ...]:
+    """The suspects of the newest windows that had ended then."""
+    newest = now // REPORT_SECONDS * REPORT_SECONDS
+    return tuple(course.suspects.get(newest - ago * REPORT_SECONDS) for ago in range(REPORTS - 1, -1, -1))
 
 
 def _run(job: Job, now: float) -> WatchedRun:

@@ -11,6 +11,7 @@ from flopwatch_collector.compute.liability import APPLICATION_XIDS
 from flopwatch_collector.model import Columns, FleetState
 from flopwatch_collector.past import FleetMoment, GpuEvent, NodePast, NodeStretch, Past
 from flopwatch_collector.views import fleet as fleet_view
+from flopwatch_collector.views.past_samples import raw_past
 from flopwatch_collector.views.sources import Sources
 from flopwatch_collector.views.told_standing import STANDINGS, told
 from flopwatch_collector.watched import BudgetHealth
@@ -29,6 +30,7 @@ def past_of(sources: Sources, days: tuple[Day, ...], budgets: Budgets, span: tup
     state = sources.fleet.state()
     stretches = _stretches(sources, state, start, end)
     events = _xids(sources, state, start, end)
+    raw = raw_past(sources.store, state, start, end)
     return Past(
         start_seconds=start,
         end_seconds=end,
@@ -40,12 +42,16 @@ def past_of(sources: Sources, days: tuple[Day, ...], budgets: Budgets, span: tup
                 gpus=sum(1 for gpu in state.gpus.values() if gpu.node == number and gpu.to_seconds is None),
                 stretches=tuple(stretches.get(number, ())),
                 events=tuple(events.get(number, ())),
+                throttles=tuple(raw.throttles.get(number, ())),
+                errors=tuple(raw.errors.get(number, ())),
             )
-            for number in sorted(set(stretches) | set(events))
+            for number in sorted(set(stretches) | set(events) | set(raw.throttles) | set(raw.errors))
             if number in state.nodes
         ),
         moments=tuple(_moments(sources, days, budgets, (start, end))),
+        suspects=tuple(raw.suspects),
         known=True,
+        raw_start_seconds=raw.start_seconds,
     )
 
 

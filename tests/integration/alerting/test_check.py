@@ -35,14 +35,31 @@ channels = ["oncall"]
 
 
 def story(folder: Path, begin: float) -> Site:
-    """Half an hour at 40 %, an hour at 20 % of a target of 35 %, an hour at 45 %."""
+    """Half an hour at 40 %, an hour at 20 % of a target of 35 %, an hour at 45 %; another node is slowed by heat."""
     site = Site(folder)
+    hot = {
+        "kernel_active_ratio": 0.9, "process_count": 1, "ecc_uncorrected": lambda at: 2 if at > begin + 3_000 else 1,
+        "clock_event_reasons": lambda at: 0x44 if begin + 1_200 < at <= begin + 3_600 else 0x4,
+    }  # fmt: skip
+    for start in (begin, begin + 2_700.0):
+        site.push("n9", start, 2_700.0, samples=hot)
     site.now = begin
     for mfu, times in ((0.40, 3), (0.20, 6), (0.45, 6)):
         for _ in range(times):
             site.train(600.0, mfu=mfu, start_time_seconds=begin, submit_time_seconds=begin)
     site.settle()
     return site
+
+
+def throttled_once_on_each_gpu(episodes: list[dict[str, Any]], begin: float) -> None:
+    throttled = [one for one in episodes if one["rule"] == "HwThrottle"]
+    assert len(throttled) == 8
+    for one in throttled:
+        assert one["labels"]["node"] == "n9"
+        # From 1,200 s on for 2,400 s: 5 min until it fires, 10 min until it is over.
+        assert one["start_seconds"] - begin == pytest.approx(1_500.0, abs=90.0)
+        assert one["end_seconds"] - begin == pytest.approx(4_200.0, abs=90.0)
+    assert "GpuErrors" in {one["rule"] for one in episodes}
 
 
 def test_what_would_have_fired_in_a_folders_past_is_told(
@@ -74,7 +91,8 @@ def test_what_would_have_fired_in_a_folders_past_is_told(
     assert {"NodeDown", "NoData", "GpuLost", "RestartStorm", "BudgetBurn"} <= set(
         document["rehearsal"]["judged"]
     )
-    assert "raw samples" in document["rehearsal"]["reasons"]["HwThrottle"]
+    throttled_once_on_each_gpu(document["rehearsal"]["episodes"], begin)
+    assert {"Straggler", "ThermalThrottle"} <= set(document["rehearsal"]["judged"])
     assert "not judged: MfuDrop, StepSpikes: single steps are kept thinned out" in text
     assert "MfuLow would have fired once in 6h:" in text
     assert "channels: oncall; routes: 1" in text

@@ -8,7 +8,15 @@ import pytest
 from flopwatch.query import Verdict
 from flopwatch_collector.alerting.rehearsal import NOT_KEPT, NOTHING_THERE, Rehearsal, rehearse
 from flopwatch_collector.config_alerts import ALERT_RULES, AlertSettings, read_alerts
-from flopwatch_collector.past import FleetMoment, GpuEvent, NodePast, NodeStretch, Past
+from flopwatch_collector.past import (
+    FleetMoment,
+    GpuErrorsAt,
+    GpuEvent,
+    NodePast,
+    NodeStretch,
+    Past,
+    ThrottleStretch,
+)
 from flopwatch_collector.watched import BudgetHealth
 
 BEGIN = 1_000_200.0 // 300.0 * 300.0
@@ -48,6 +56,62 @@ def times(told: Rehearsal, rule: str) -> list[tuple[float, float | None]]:
         for one in told.episodes
         if one.rule == rule
     ]
+
+
+def sampled(*, raw: float, **found: Any) -> Past:
+    """A day, with raw samples of its last so many windows."""
+    one = NodePast(cluster="a", node="n1", gpus=8, **found)
+    end = BEGIN + 60 * WINDOW
+    return replace(past(one), end_seconds=end, raw_start_seconds=end - raw * WINDOW)
+
+
+def throttled(first: float, last: float, reasons: int = 0x40) -> ThrottleStretch:
+    return ThrottleStretch(
+        start_seconds=BEGIN + first * WINDOW,
+        end_seconds=BEGIN + last * WINDOW,
+        gpu="g1",
+        index=3,
+        reasons=reasons,
+    )
+
+
+def test_a_gpu_that_raw_samples_show_throttled_would_have_fired_five_minutes_later() -> None:
+    told = rehearse([], AlertSettings(), sampled(raw=60, throttles=(throttled(10, 20),)))
+
+    ((begin, end),) = times(told, "HwThrottle")
+    # From window 10 to 20; five minutes until it fires, ten minutes until it is over; looked at every minute.
+    assert begin == pytest.approx(11.0, abs=0.4)
+    assert end == pytest.approx(22.0, abs=0.6)
+    assert told.seconds == {}
+
+
+def test_heat_that_the_driver_tells_is_another_rule_and_two_minutes_of_it_are_none() -> None:
+    told = rehearse(
+        [], AlertSettings(), sampled(raw=60, throttles=(throttled(10, 20, 0x20), throttled(30, 30.4)))
+    )
+
+    assert [one.rule for one in told.episodes] == ["ThermalThrottle"]
+
+
+def test_memory_errors_are_new_for_an_hour() -> None:
+    errors = (GpuErrorsAt(time_seconds=BEGIN + 10 * WINDOW, gpu="g1", index=3, uncorrected=2),)
+
+    ((begin, end),) = times(rehearse([], AlertSettings(), sampled(raw=60, errors=errors)), "GpuErrors")
+
+    assert begin == pytest.approx(10.2, abs=0.4)
+    assert end is not None
+    assert end >= 22.0
+
+
+def test_rules_on_raw_samples_are_judged_for_as_long_as_these_were_read() -> None:
+    told = rehearse([], AlertSettings(), sampled(raw=12))
+
+    assert told.seconds == dict.fromkeys(
+        ("GpuErrors", "HwThrottle", "Straggler", "ThermalThrottle"), 12 * WINDOW
+    )
+    assert set(told.seconds) <= set(told.judged)
+    without = rehearse([], AlertSettings(), past())
+    assert "raw samples" in without.reasons["HwThrottle"]
 
 
 def test_a_node_that_was_faulty_for_an_hour_is_down_for_it_and_ten_minutes_more() -> None:
