@@ -10,12 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from flopwatch.query import Query
 from flopwatch.settings import SettingError, default_file, load
 from flopwatch_dashboard.client import HttpQuery
 from flopwatch_dashboard.config import DashboardSettings, settings_from
-from flopwatch_dashboard.standalone import application, application_of
+from flopwatch_dashboard.forwarding import Collector
+from flopwatch_dashboard.standalone import application, application_of, signed_in
 
 log = logging.getLogger(__name__)
 
@@ -33,22 +35,42 @@ def main(argv: list[str] | None = None, other: Other = lambda _: None) -> int:
     arguments = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = _settings(arguments)
-    if not settings.loopback and not arguments.insecure:
-        allowed = (
-            "a loopback address, or --insecure (the dashboard has no login of its own: put a proxy before it)"
-        )
-        raise SettingError("dashboard.host", settings.host, allowed)
+    _check_reach(settings, insecure=arguments.insecure)
     query = other(settings)
-    if query is None:
-        asked = settings.collector_url
-        api = application(HttpQuery(asked, settings.bearer(), settings.timeout_seconds))
-    else:
-        asked = settings.prometheus_url or ""
-        api = application_of(query)
+    asked = settings.collector_url if query is None else settings.prometheus_url or ""
+    api = _over_collector(settings, insecure=arguments.insecure) if query is None else application_of(query)
     with _listen(settings) as listener:
         log.info("dashboard on http://%s:%d/ui/, asking %s", settings.host, settings.port, asked)
         uvicorn.Server(uvicorn.Config(api, log_level="warning")).run(sockets=[listener])
     return 0
+
+
+def _check_reach(settings: DashboardSettings, *, insecure: bool) -> None:
+    """Beyond loopback people sign in, or it was consented that they do not.
+
+    Raises:
+        SettingError: neither.
+    """
+    if settings.prometheus_url is not None and settings.sign_in == "on":
+        allowed = "auto or off over a Prometheus, which has no users to sign in"
+        raise SettingError("dashboard.sign_in", settings.sign_in, allowed)
+    if settings.loopback or insecure:
+        return
+    if settings.prometheus_url is not None:
+        allowed = (
+            "a loopback address, or --insecure (over a Prometheus nobody signs in: put a proxy before it)"
+        )
+        raise SettingError("dashboard.host", settings.host, allowed)
+    if not settings.signs_in:
+        allowed = "auto or on beyond loopback, or --insecure"
+        raise SettingError("dashboard.sign_in", settings.sign_in, allowed)
+
+
+def _over_collector(settings: DashboardSettings, *, insecure: bool) -> FastAPI:
+    query = HttpQuery(settings.collector_url, settings.bearer(), settings.timeout_seconds)
+    if settings.sign_in == "on" or (settings.signs_in and not insecure):
+        return signed_in(query, Collector(settings.collector_url, settings.timeout_seconds))
+    return application(query)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="a Prometheus, VictoriaMetrics, Mimir or Thanos that is asked instead (dashboard.prometheus_url)",
     )
-    parser.add_argument("--insecure", action="store_true", help="allow an address beyond loopback")
+    parser.add_argument("--insecure", action="store_true", help="beyond loopback, ask nobody to sign in")
     return parser
 
 

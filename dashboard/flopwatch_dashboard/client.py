@@ -11,6 +11,7 @@ import msgspec
 
 from flopwatch.answers.nodes import GpuPage, NodePage, Nodes
 from flopwatch.query import Alerts, Economy, Fleet, Job, Jobs, Range, Status
+from flopwatch_dashboard import reader
 
 T = TypeVar("T")
 ROOT = "/api/v1/query/"
@@ -82,6 +83,13 @@ class HttpQuery:
         """The body and content type of another address of the API, for downloads."""
         return self._get(path_and_query)
 
+    def _credentials(self) -> Mapping[str, str]:
+        """Those of who looks, else the dashboard's own."""
+        given = reader.current()
+        if given is not None:
+            return given
+        return {"authorization": f"Bearer {self._token}"} if self._token else {}
+
     def _ask(self, path: str, kind: type[T], asked: Range | None, more: Mapping[str, str] | None = None) -> T:
         body, _ = self._get(f"{ROOT}{path}{_parameters(asked, more or {})}")
         try:
@@ -92,9 +100,7 @@ class HttpQuery:
             ) from error
 
     def _get(self, address: str) -> tuple[bytes, str]:
-        headers = {"accept": "application/json, text/csv"}
-        if self._token:
-            headers["authorization"] = f"Bearer {self._token}"
+        headers = {"accept": "application/json, text/csv", **self._credentials()}
         request = urllib.request.Request(self._url + address, headers=headers)  # noqa: S310  the scheme is checked in the settings
         try:
             with urllib.request.urlopen(request, timeout=self._timeout_seconds) as response:  # noqa: S310  as above

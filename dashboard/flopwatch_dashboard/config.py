@@ -6,11 +6,12 @@ import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from flopwatch.settings import SettingError, section
 
+SignInWhen = Literal["auto", "on", "off"]
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
@@ -28,8 +29,10 @@ class DashboardSettings:
     """Port that the dashboard listens on."""
     collector_url: str = "http://127.0.0.1:8095"
     """The collector that is asked."""
+    sign_in: SignInWhen = "auto"
+    """Whether people sign in, as at the collector; ``auto``: where other machines can reach the dashboard."""
     token: str | None = field(default=None, repr=False)
-    """Bearer token of role ``viewer``."""
+    """Bearer token of role ``viewer``, for where nobody signs in."""
     token_file: Path | None = None
     """File that holds the token."""
     timeout_seconds: float = 10.0
@@ -76,6 +79,11 @@ class DashboardSettings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether people have to sign in."""
+        return self.sign_in == "on" or (self.sign_in == "auto" and not self.loopback)
 
     def bearer(self) -> str | None:
         """The token.

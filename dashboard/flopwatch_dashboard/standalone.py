@@ -4,10 +4,13 @@ from typing import Literal
 
 from fastapi import FastAPI, Request, Response
 
+from flopwatch import viewer
 from flopwatch.query import Query
 from flopwatch.viewer import Viewer
 from flopwatch_dashboard.app import mount
 from flopwatch_dashboard.client import CollectorUnavailable, HttpQuery
+from flopwatch_dashboard.forwarding import Collector
+from flopwatch_dashboard.sign_in import SignIn
 
 
 def application(query: HttpQuery) -> FastAPI:
@@ -29,6 +32,14 @@ def application(query: HttpQuery) -> FastAPI:
     return api
 
 
+def signed_in(query: HttpQuery, collector: Collector) -> FastAPI:
+    """The same for people who sign in as at the collector: each sees and changes there what they may."""
+    api = _bare()
+    mount(api, query, who=viewer.current)
+    api.add_middleware(SignIn, collector=collector)
+    return api
+
+
 def application_of(query: Query) -> FastAPI:
     """The same over another source of data, which has no CSV to hand on."""
     api = _bare()
@@ -43,7 +54,7 @@ def application_of(query: Query) -> FastAPI:
 
 
 def _reader() -> Viewer:
-    """Whoever looks at a dashboard on its own: changes are made at the collector's pages."""
+    """Whoever looks at a dashboard that asks nobody to sign in: changes are made at the collector's pages."""
     return Viewer(role="viewer", has_desk=False)
 
 

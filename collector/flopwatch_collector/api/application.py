@@ -31,6 +31,7 @@ from flopwatch_collector.api import (
     nodes,
     query,
     reports,
+    whoami,
 )
 from flopwatch_collector.api.access import UiGate, needs
 from flopwatch_collector.api.doors import Doors
@@ -155,6 +156,7 @@ def _add_routes(app: FastAPI, parts: Parts, intake: ingest.Intake) -> None:
             costs.router(costs.CostParts(book=parts.costs, read=read, operate=needs(access, "operate")))
         )
     app.include_router(audit.router(parts.doors.audit, needs(access, "operate")))
+    app.include_router(whoami.router(of_teams))
     app.include_router(login.router(_login_parts(parts)))
 
 
