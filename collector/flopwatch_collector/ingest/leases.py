@@ -41,6 +41,8 @@ class Leases:
         own_clock = lease.source == "process"
         start = place.shifted(lease.start_seconds) if own_clock else lease.start_seconds
         end = place.shifted(lease.end_seconds) if own_clock else lease.end_seconds
+        if end is None:
+            end = self._known_end(key, place.time_seconds)
         self._told.add((job, place.node))
         self._end(part_key(job, place.node), place.time_seconds)
         self._put(
@@ -55,6 +57,13 @@ class Leases:
                 qos=lease.qos,
             )
         )
+
+    def _known_end(self, key: str, time: float) -> float | None:
+        """The end of a lease, where a word of before it, as it comes late from a node's spool, says of none."""
+        old = self._table.records.get(key)
+        end = None if old is None else old.end_seconds
+        # Ends are cut to the second.
+        return end if end is not None and time <= end + 1.0 else None
 
     def of_part(self, place: Place, job: JobRecord, part: JobPart, *, instrumented: bool) -> None:
         """The lease that follows from a node's part of a job, where no scheduler tells it itself."""

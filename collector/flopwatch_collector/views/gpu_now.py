@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flopwatch.answers.nodes import Health
 from flopwatch.query import AlertRow
 from flopwatch_collector.compute.buckets import BUCKETS, CODE, REASON_CODE, WINDOW_SECONDS
+from flopwatch_collector.compute.holds import lease_end
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.liability import APPLICATION_XIDS
 from flopwatch_collector.compute.throttle import THROTTLE_BITS
@@ -132,7 +133,8 @@ def jobs_held(state: FleetState, now: float) -> dict[int, int]:
     return {
         gpu: lease.job
         for lease in state.leases.values()
-        if lease.start_seconds <= now and (lease.end_seconds is None or now < lease.end_seconds)
+        if lease.start_seconds <= now
+        and ((end := lease_end(lease, state.jobs.get(lease.job))) is None or now < end)
         for gpu in lease.gpus
     }
 

@@ -3,6 +3,7 @@ from tests.integration.collector.batches import NOW, MemoryControl, batch, devic
 from flopwatch import wire
 from flopwatch_collector.ingest.directory import Directory
 from flopwatch_collector.model import LeaseRecord
+from flopwatch_collector.views.gpu_now import jobs_held
 
 TWO = (device("A"), device("B", "0000:3d:00.0"))
 
@@ -115,3 +116,32 @@ def test_a_lease_never_ends_before_it_began() -> None:
 
 def test_a_job_that_holds_no_gpu_here_has_no_lease_here() -> None:
     assert leases(batch(gpus=TWO, jobs=(slurm(leased_gpus=()),))) == []
+
+
+def scheduled(end: float | None) -> wire.Lease:
+    return wire.Lease(
+        lease_id="77", job="slurm:77", gpus=("A",), source="slurm", start_seconds=NOW - 900, end_seconds=end
+    )
+
+
+def test_a_word_of_before_its_end_that_comes_late_does_not_open_a_lease_again() -> None:
+    ended = batch(at=NOW, gpus=TWO, jobs=(slurm(),), leases=(scheduled(NOW - 30.0),))
+    older = batch(at=NOW - 300, gpus=TWO, jobs=(slurm(),), leases=(scheduled(None),))
+    newer = batch(at=NOW + 60, gpus=TWO, jobs=(slurm(),), leases=(scheduled(None),))
+
+    assert [lease.end_seconds for lease in leases(ended, older)] == [NOW - 30]
+    # A newer word counts: the scheduler took the end back.
+    assert [lease.end_seconds for lease in leases(ended, newer)] == [None]
+
+
+def test_a_gpu_is_held_by_no_job_that_has_ended_though_nobody_told_the_end_of_its_lease() -> None:
+    fleet = Directory(MemoryControl(), lambda: NOW)
+    over = slurm(end_time_seconds=NOW - 10, exit_reason="completed")
+    for each in (
+        batch(at=NOW - 300, gpus=TWO, jobs=(slurm(),), leases=(scheduled(None),)),
+        batch(at=NOW, jobs=(over,)),
+    ):
+        fleet.resolve(each, each.sampled_at_seconds)
+
+    assert jobs_held(fleet.state(), NOW - 60) == {1: 1}
+    assert jobs_held(fleet.state(), NOW) == {}
