@@ -6,9 +6,11 @@ from typing import Any
 from flopwatch.blocks import ShapeError
 from flopwatch.huggingface.decoder import DECODERS, decoder
 from flopwatch.huggingface.hybrid import HYBRIDS
+from flopwatch.huggingface.own_names import OWN_NAMES
 from flopwatch.huggingface.reader import HfConfig
 from flopwatch.huggingface.vision import ENCODERS, TOWERS
 
+_DECODERS = {**DECODERS, **OWN_NAMES}
 TEXT_TYPES = {"llama4": "llama4_text", "gemma3": "gemma3_text", "qwen2_vl": "qwen2"}
 """Model types whose text part is not named by ``text_config.model_type``, or stands at the top."""
 
@@ -32,15 +34,15 @@ def read(config: Mapping[str, Any], *, trains_mtp: bool = False) -> dict[str, An
 
 def known_types() -> tuple[str, ...]:
     """Every model type that is understood."""
-    return tuple(sorted({*DECODERS, *HYBRIDS, *ENCODERS, *TOWERS}))
+    return tuple(sorted({*_DECODERS, *HYBRIDS, *ENCODERS, *TOWERS}))
 
 
 def _plain(config: Mapping[str, Any], kind: str, *, trains_mtp: bool, prefix: str = "") -> dict[str, Any]:
     """A model of one stack, or an encoder-decoder."""
     reader = HfConfig(config, prefix)
     depths = reader.whole("num_nextn_predict_layers", minimum=0, default=0)
-    if kind in DECODERS:
-        values = decoder(reader, DECODERS[kind])
+    if kind in _DECODERS:
+        values = decoder(reader, _DECODERS[kind])
     elif kind in HYBRIDS:
         values = HYBRIDS[kind](reader)
     elif kind in ENCODERS:

@@ -43,6 +43,8 @@ def decoder(config: HfConfig, family: Family) -> dict[str, Any]:
         ShapeError: a field is missing or not understood.
     """
     layers = layers_of(config)
+    if config.get("word_embed_proj_dim") not in (None, hidden_of(config)):
+        raise config.refused("word_embed_proj_dim", "hidden_size")
     masks = family.masks(config, layers)
     mixers = (
         family.mixers(config, masks) if family.mixers else [attention(config, family, mask) for mask in masks]
@@ -58,7 +60,7 @@ def embeddings(config: HfConfig, *, tied: bool) -> dict[str, Any]:
     """Hidden width, vocabulary and whether it is tied."""
     return {
         "hidden": hidden_of(config),
-        "vocab": config.whole("vocab_size"),
+        "vocab": config.whole("vocab_size", "padded_vocab_size"),
         "tied_embeddings": config.flag("tie_word_embeddings", default=tied),
     }
 

@@ -1,6 +1,7 @@
 """Encoders, encoder-decoders and models with a vision tower of Hugging Face, by model type."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from flopwatch.blocks import Attention, Block, DenseMlp, Mask
@@ -83,6 +84,68 @@ def t5(config: HfConfig) -> dict[str, Any]:
     }
 
 
+def _bart_stack(config: HfConfig, side: str, mask: Mask) -> Block:
+    heads, hidden = config.whole(f"{side}_attention_heads"), config.whole("d_model")
+    width = hidden // heads
+    look = Attention(heads=heads, kv_heads=heads, head_dim=width, mask=BIDIRECTIONAL, key_value_hidden=hidden)
+    return Block(
+        count=config.whole(f"{side}_layers"),
+        mixer=Attention(heads=heads, kv_heads=heads, head_dim=width, mask=mask),
+        mlp=DenseMlp(ffn=config.whole(f"{side}_ffn_dim"), gated=False),
+        cross=look if side == "decoder" else None,
+    )
+
+
+def bart(config: HfConfig) -> dict[str, Any]:
+    """BART and its kind: the decoder is the shape, the encoder its second stack, both with an ungated MLP."""
+    config.get("is_encoder_decoder", "num_hidden_layers")
+    hidden = config.whole("d_model")
+    return {
+        "hidden": hidden,
+        "vocab": config.whole("vocab_size"),
+        "tied_embeddings": config.flag("tie_word_embeddings", default=True),
+        "learned_positions": config.whole("max_target_positions", "max_position_embeddings"),
+        "blocks": (_bart_stack(config, "decoder", Mask()),),
+        "stacks": [
+            {
+                "name": "encoder",
+                "hidden": hidden,
+                "blocks": (_bart_stack(config, "encoder", BIDIRECTIONAL),),
+            }
+        ],
+    }
+
+
+def whisper(config: HfConfig) -> dict[str, Any]:
+    """Whisper: BART's two stacks; two convolutions of width three make an encoder token of two frames."""
+    values = bart(config)
+    hidden = values["hidden"]
+    convolutions = 3 * hidden * (hidden + 2 * config.whole("num_mel_bins", default=80))
+    (encoder,) = values["stacks"]
+    encoder |= {
+        "entry_weights": convolutions,
+        "stored_weights": convolutions,
+        "tokens_per_item": config.whole("max_source_positions", default=1500),
+    }
+    return values
+
+
+def dinov2(config: HfConfig) -> dict[str, Any]:
+    """DINOv2: a vision transformer, its large size with a gated MLP of two thirds, rounded up to eights."""
+    values = vit(config)
+    hidden, ratio = values["hidden"], config.whole("mlp_ratio", default=4)
+    gated = config.flag("use_swiglu_ffn")
+    width = (ratio * hidden * 2 // 3 + 7) // 8 * 8 if gated else ratio * hidden
+    (block,) = values["blocks"]
+    registers = config.whole("num_register_tokens", minimum=0, default=0)
+    tokens = values["seq_len"] + registers
+    return values | {
+        "blocks": (replace(block, mlp=DenseMlp(ffn=width, gated=gated)),),
+        "seq_len": tokens,
+        "learned_positions": tokens,
+    }
+
+
 def tower(config: HfConfig, projector_weights: int) -> dict[str, Any]:
     """CLIP's and SigLIP's tower with the projector that all its tokens pass."""
     entry = patch_weights(config) + projector_weights
@@ -158,6 +221,9 @@ ENCODERS: dict[str, Callable[[HfConfig], dict[str, Any]]] = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta"), bert),
     **dict.fromkeys(("vit", "deit", "siglip_vision_model", "clip_vision_model"), vit),
     **dict.fromkeys(("t5", "mt5", "umt5"), t5),
+    **dict.fromkeys(("bart", "mbart", "pegasus", "marian", "m2m_100", "blenderbot"), bart),
+    "whisper": whisper,
+    **dict.fromkeys(("dinov2", "dinov2_with_registers"), dinov2),
 }
 TOWERS: dict[str, Callable[[HfConfig, int], dict[str, Any]]] = {
     "llava": llava_tower, "gemma3": gemma3_tower, "paligemma": llava_tower, "llama4": llama4_tower,
