@@ -27,6 +27,7 @@ class Allocated:
         self._sys = sys
         self._boot = boot_seconds(proc)
         self._idle: dict[str, JobSighting] = {}
+        self._given: tuple[Allocation, ...] = ()
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -37,13 +38,21 @@ class Allocated:
         """Ask the kubelet no more."""
         self._kubelet.stop()
 
-    def add(
-        self, jobs: tuple[ObservedJob, ...], now: float, devices: tuple[GpuDevice, ...]
-    ) -> tuple[tuple[ObservedJob, ...], tuple[JobSighting, ...]]:
-        """(the jobs with what they were given, idle ones that gave it back since the last call)."""
+    def look(self, devices: tuple[GpuDevice, ...]) -> dict[str, Allocation]:
+        """Ask what is given out now; by GPU: the job that it was given to, where that is one job only."""
         self._kubelet.start()
-        given = (*self._files.read(devices, self._boot), *self._pods(devices))
-        found = with_allocations(jobs, given)
+        self._given = (*self._files.read(devices, self._boot), *self._pods(devices))
+        found: dict[str, list[Allocation]] = {}
+        for item in self._given:
+            for gpu in item.gpus:
+                found.setdefault(gpu, []).append(item)
+        return {gpu: items[0] for gpu, items in found.items() if len(items) == 1}
+
+    def add(
+        self, jobs: tuple[ObservedJob, ...], now: float
+    ) -> tuple[tuple[ObservedJob, ...], tuple[JobSighting, ...]]:
+        """(the jobs with what they were given as of the last look, idle ones that gave it back since the last call)."""
+        found = with_allocations(jobs, self._given)
         seen = {job.sighting.ref for job in jobs}
         idle = {job.sighting.ref: job.sighting for job in found if job.sighting.ref not in seen}
         gone = [item for ref, item in self._idle.items() if ref not in idle and ref not in seen]

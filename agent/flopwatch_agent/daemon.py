@@ -337,7 +337,7 @@ class Daemon:
         )
         view = GpuView(
             processes=self._gpu.processes,
-            devices=lambda: self._inventory.gpus,
+            devices=lambda: self._inventory.gpus or self._gpu.inventory().gpus,
             lists_processes=lambda: self._gpu.lists_processes,
             has_listed=self._gpu.has_listed,
             interval_seconds=self._settings.interval_seconds,

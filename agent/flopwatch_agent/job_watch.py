@@ -296,6 +296,9 @@ class JobWatch:
             self._scanned = self._guarded("looking at processes", lambda: self._jobs.scan(now), nobody)
         seeds = frozenset(self._peers) | self._scanned
         self._scanned = frozenset()
+        if self._allocated is not None:
+            look = functools.partial(self._allocated.look, self._gpus.devices())
+            self._jobs.leases = self._guarded("asking for allocations", look, self._jobs.leases)
         observed = self._guarded(
             "looking at jobs' processes",
             lambda: self._jobs.observe(now, self._listed, seeds, self._gpus.devices()),
@@ -321,7 +324,7 @@ class JobWatch:
         if allocated is not None:
             self._observed, released = self._guarded(
                 "looking at allocations",
-                lambda: allocated.add(live, now, self._gpus.devices()),
+                lambda: allocated.add(live, now),
                 (live, released),
             )
         return released

@@ -40,6 +40,8 @@ class Process:
     argv: tuple[str, ...] = field(default=(), repr=False)
     environment: dict[str, str] | None = field(default=None, repr=False)
     """Allow-listed variables; None when they may not be read."""
+    is_wiped: bool = False
+    """Whether the process has overwritten its environment, as setproctitle does to make room for a title."""
     cgroup: str = ""
 
     @property
@@ -131,6 +133,7 @@ class Procfs:
             return None
         uid, groups, comm = status
         command = self._bytes(f"{pid}/cmdline") or b""
+        environment = self._bytes(f"{pid}/environ")
         uptime = float((self.tree.text("uptime") or "0").split()[0])
         age = max(0.0, uptime - start_ticks / CLOCK_TICKS)
         return Process(
@@ -142,7 +145,9 @@ class Procfs:
             groups=groups,
             comm=comm,
             argv=tuple(part.decode("utf-8", "replace") for part in command.split(b"\0") if part),
-            environment=allowed_environment(self._bytes(f"{pid}/environ")),
+            environment=allowed_environment(environment),
+            is_wiped=bool(environment)
+            and not any(b"=" in part for part in (environment or b"").split(b"\0")),
             cgroup=self.tree.text(f"{pid}/cgroup") or "",
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flopwatch.wire import Finding, GpuDevice, JobKind, JobSighting
-from flopwatch_agent.allocations import gpu_of_device_id
+from flopwatch_agent.allocations import Allocation, gpu_of_device_id
 from flopwatch_agent.attribution import (
     JobIdentity,
     config_paths,
@@ -33,6 +33,10 @@ WITHOUT_ENVIRONMENT = (
     "the environment of processes of user id {uid} cannot be read: give the agent CAP_SYS_PTRACE, "
     "or run it as that user; rank and world size are unknown without it"
 )
+WIPED_ENVIRONMENT = (
+    "processes of user id {uid} have overwritten their environment, as setproctitle does (SPT_NOENV=1 keeps it): rank "
+    "and world size are unknown, and the job is known by its cgroup or by whom its GPUs were given to"
+)
 WITHOUT_PROCESS = (
     "{count} processes that NVML lists are not in the process table: run the agent in the host's process namespace "
     "(hostPID), or point agent.proc_root at the host's"
@@ -50,6 +54,8 @@ class Tracked:
     gpus: set[str] = field(default_factory=set)
     ranks: dict[str, int | None] = field(default_factory=dict)
     """By GPU: the rank that computes on it; None where it is not known, or is not one."""
+    by_lease: bool = False
+    """Whether it is known only by whom the GPUs were given to when its first process was seen."""
 
 
 class JobsSource:
@@ -64,6 +70,8 @@ class JobsSource:
         self._tracked: dict[str, Tracked] = {}
         self._seen: set[tuple[int, int]] = set()
         self._users: dict[int, str | None] = {}
+        self.leases: Mapping[str, Allocation] = {}
+        """By GPU: the one job that a scheduler gave it to."""
         self.gaps: tuple[str, ...] = ()
         """What could not be read and why, as of the last look."""
         self.blind: tuple[str, ...] = ()
@@ -162,14 +170,14 @@ class JobsSource:
         return top
 
     def _join(self, process: Process, top: Process, gpus: set[str]) -> None:
-        who = identity(process, top) if self._only is None else self._only.identity
+        who, by_lease = self._identity(process, top, gpus)
         job = self._tracked.get(who.key)
         if job is not None and not self._continues(job, process, top):
             del self._tracked[who.key]
             job = None
         if job is None:
             ref = who.key if who.scheduler != "none" else f"process:{self._boot}:{top.pid}:{top.start_ticks}"
-            job = self._tracked[who.key] = Tracked(ref=ref, identity=who)
+            job = self._tracked[who.key] = Tracked(ref=ref, identity=who, by_lease=by_lease)
         job.members[process.key] = process
         job.members[top.key] = top
         job.tops.add(top.key)
@@ -177,6 +185,26 @@ class JobsSource:
         rank = rank_of(process)
         for gpu in gpus:
             job.ranks[gpu] = rank if job.ranks.get(gpu, rank) == rank else None
+
+    def _identity(self, process: Process, top: Process, gpus: set[str]) -> tuple[JobIdentity, bool]:
+        """The job of a process, and whether only the lease of its GPUs tells it; what was told once stays."""
+        if self._only is not None:
+            return self._only.identity, False
+        who = identity(process, top)
+        if who.scheduler != "none":
+            return who, False
+        own = (job for job in self._tracked.values() if process.key in job.members)
+        known = next(own, None)
+        if known is not None:
+            return (known.identity, True) if known.by_lease else (who, False)
+        given = {self.leases.get(gpu) for gpu in gpus}
+        lease = given.pop() if len(given) == 1 else None
+        if lease is None:
+            return who, False
+        leased = JobIdentity(
+            key=lease.ref, scheduler=lease.scheduler, scheduler_job_id=lease.job_id, master=who.master
+        )
+        return leased, True
 
     def _continues(self, job: Tracked, process: Process, top: Process) -> bool:
         """Whether a process joins a live job; one with all its members dead was another run at the same address."""
@@ -203,7 +231,9 @@ class JobsSource:
         uids = {
             p.uid for job in self._tracked.values() for p in job.members.values() if p.environment is None
         }
+        wiped = {p.uid for job in self._tracked.values() for p in job.members.values() if p.is_wiped}
         gaps = [WITHOUT_ENVIRONMENT.format(uid=uid) for uid in sorted(uids)]
+        gaps += [WIPED_ENVIRONMENT.format(uid=uid) for uid in sorted(wiped)]
         self.blind = (WITHOUT_PROCESS.format(count=invisible),) if invisible else ()
         return (*gaps, *self.blind)
 

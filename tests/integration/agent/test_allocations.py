@@ -170,7 +170,8 @@ def test_a_pod_that_ended_holds_nothing_though_the_kubelet_still_lists_it(
     settings = AgentSettings(pod_resources=kubelet, pod_logs=tmp_path / "pods", job_files=tmp_path / "none")
     allocated = Allocated(settings, KernelTree(tmp_path / "proc"), KernelTree(tmp_path / "sys"))
     try:
-        jobs = eventually(lambda: allocated.add((), time.time(), DEVICES)[0])
+        eventually(lambda: allocated.look(DEVICES))
+        jobs, _ = allocated.add((), time.time())
     finally:
         allocated.stop()
 
