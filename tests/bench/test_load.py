@@ -36,7 +36,7 @@ def test_what_a_small_fleet_was_acknowledged_is_stored_exactly_once(
 ) -> None:
     load = Load(
         gpus=400, seconds=120.0, speed=12.0, warm_seconds=10.0, keep_alive=keep_alive, late_ratio=0.1, repeat_ratio=0.1,
-        job_seconds=60.0,
+        job_seconds=60.0, hour_after_seconds=150.0,
     )  # fmt: skip
     outcome = scenario.run(load, tmp_path)
     stored = checking.stored(tmp_path / "data", outcome.begin_seconds, outcome.begin_seconds + load.seconds)

@@ -6,7 +6,7 @@ Batches are plain dictionaries in the wire's form, unknown keys left out as agen
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -111,7 +111,7 @@ class Fleet:
             "gpu_samples": gpus,
             "node_samples": [self._node_sample(at)],
             "port_samples": self._port_samples(node, at),
-            "jobs": job.sightings(node, at, len(gpus)),
+            "jobs": [*job.sightings(node, at, len(gpus)), *self._over(job, node, at, len(gpus))],
             **({"steps": steps} if steps else {}),
             **({"phases": phases} if (phases := job.phases(at)) else {}),
         }
@@ -128,6 +128,14 @@ class Fleet:
             + len(NODE_METRICS)
             + len(steps) * len(STEP_METRICS),
         )
+
+    def _over(self, job: "_Job", node: int, at: float, gpus: int) -> list[dict[str, Any]]:
+        """The job before, said to be over once."""
+        options, end = self.options, job.start_seconds
+        if end <= options.start_seconds or at - end >= options.interval_seconds:
+            return []
+        before = replace(job, number=job.number - 1, start_seconds=end - options.job_seconds)
+        return [{**sighting, "end_time_seconds": end} for sighting in before.sightings(node, end, gpus)]
 
     def _rarely(self, node: int, state: _NodeState, at: float, gpus: int) -> dict[str, Any]:
         """Inventory and facts of the node, once a minute."""
