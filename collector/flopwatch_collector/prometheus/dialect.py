@@ -25,7 +25,7 @@ class Signal:
     most: float = 1e15
     """DCGM's values above are blanks (0x7FFFFFFFFFFFFFF0 and up), or impossible."""
     fallback: tuple[str, ...] = ()
-    """Ratios that stand in where none of ``dcgm`` is there."""
+    """Ratios that stand in for a GPU of which ``dcgm`` is not there."""
     own_counter: bool = False
     """The agent's is a counter, DCGM's a rate."""
 
@@ -67,8 +67,18 @@ NVLINK_RECEIVED = Signal(
 )
 PRESENT = (
     "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_temp", "dcgm_gpu_utilization",
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
 )  # fmt: skip
 """Any of them shows that a GPU is there."""
+NODE_LABELS = ("Hostname", "kubernetes_node", "node", "instance")
+"""Best first; of ``instance`` the port is left out."""
+GPU_LABELS = ("gpu_uuid", "UUID", "uuid")
+MODEL_LABELS = ("modelName", "name")
+POD_LABELS = (("exported_pod", "exported_namespace"), ("pod", "namespace"), ("pod_name", "pod_namespace"))
+"""Best first: where a scrape gives its own pod's name, the exporter's label is renamed to ``exported_…``."""
+AGENT_JOB_LABELS = ("job_id", "scheduler", "user", "account")
+JOB_LABELS = ("hpc_job", *AGENT_JOB_LABELS, *(label for pair in POD_LABELS for label in pair), *MODEL_LABELS)
+"""What names a job, and the model of its GPUs."""
 SIGNALS = (
     KERNEL,
     TENSOR,
@@ -127,7 +137,7 @@ class Dialect:
     def dcgm_gpus(self, signal: Signal, scope: Scope) -> str | None:
         """The same of DCGM's series only, with all labels that the exporter gives."""
         names = [(name, signal.scale, signal.most) for name in signal.dcgm if name in self.present]
-        names = names or [(name, 1.0, 1.0) for name in signal.fallback if name in self.present]
+        names += [(name, 1.0, 1.0) for name in signal.fallback if name in self.present]
         if not names or scope.own_job is not None:
             return None
         parts = [
@@ -177,11 +187,12 @@ class Dialect:
         own = _product([self.own_gpus(signal, scope) for signal in signals])
         parts = []
         if own is not None and OWN_JOB in self.present:
-            named = f"({OWN_JOB} * on (gpu_uuid, instance) group_left (name) {OWN_INFO})"
-            joined = f"{named} * on (gpu_uuid, instance) group_left () {own}"
+            jobs = self.once(OWN_JOB, (*NODE_LABELS[1:], *AGENT_JOB_LABELS))
+            named = f"({jobs} * on (gpu_uuid, instance) group_left (name) {_MODELS})"
+            joined = f"{named} * on (gpu_uuid, instance) group_left () {_one_each(own)}"
             parts.append(f"{operator} by ({labels}) ({joined})")
         if dcgm is not None:
-            parts.append(f"{operator} by ({labels}) ({dcgm})")
+            parts.append(f"{operator} by ({labels}) ({self.once(dcgm, more)})")
         return " or ".join(parts) or None
 
     def product(self, signals: Sequence[Signal], scope: Scope) -> str | None:
@@ -189,9 +200,19 @@ class Dialect:
         dcgm = _product([self.dcgm_gpus(signal, scope) for signal in signals])
         own = _product([self.own_gpus(signal, scope) for signal in signals])
         if own is not None:
-            own = f"({own} * on (gpu_uuid, instance) group_left (name) {OWN_INFO})"
+            own = f"({_one_each(own)} * on (gpu_uuid, instance) group_left (name) {_MODELS})"
         known = [part for part in (own, dcgm) if part is not None]
         return f"({' or '.join(known)})" if known else None
+
+    def once(self, expression: str, labels: Sequence[str] = ()) -> str:
+        """One series of each GPU, however often it is scraped, with these labels and the cluster's.
+
+        Where the node has a name, that takes the place of the address, which another scrape may spell otherwise.
+        """
+        if NODE_LABELS[0] in labels:
+            for label in reversed(NODE_LABELS[:-1]):
+                expression = f'label_replace({expression}, "instance", "$1", "{label}", "(.+)")'
+        return f"max by ({', '.join((self.cluster_label, *GPU_LABELS, *labels))}) ({expression})"
 
     def _not_own(self, expression: str) -> str:
         """Without the GPUs that an agent of ours reports."""
@@ -203,6 +224,14 @@ class Dialect:
     def _matchers(self, scope: Scope, *more: str) -> str:
         cluster = () if scope.cluster is None else (f"{self.cluster_label}={quoted(scope.cluster)}",)
         return ",".join(part for part in (*cluster, *more) if part)
+
+
+_MODELS = f"max by (gpu_uuid, instance, name) ({OWN_INFO})"
+
+
+def _one_each(own: str) -> str:
+    """An agent's series of a GPU as one, so that others can be matched with it."""
+    return f"max by (gpu_uuid, instance) ({own})"
 
 
 def _product(parts: Sequence[str | None]) -> str | None:

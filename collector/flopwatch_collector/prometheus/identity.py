@@ -4,18 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from flopwatch_collector.prometheus.dialect import Scope, quoted
+from flopwatch_collector.prometheus.dialect import MODEL_LABELS, NODE_LABELS, POD_LABELS, Scope, quoted
 
-NODE_LABELS = ("Hostname", "kubernetes_node", "node", "instance")
-"""Best first; of ``instance`` the port is left out."""
-GPU_LABELS = ("gpu_uuid", "UUID", "uuid")
-MODEL_LABELS = ("modelName", "name")
-POD_LABELS = (("exported_pod", "exported_namespace"), ("pod", "namespace"), ("pod_name", "pod_namespace"))
-"""Best first: where a scrape gives its own pod's name, the exporter's label is renamed to ``exported_…``."""
-JOB_LABELS = (
-    "hpc_job", "job_id", "scheduler", "user", "account", *(label for pair in POD_LABELS for label in pair),
-    *MODEL_LABELS,
-)  # fmt: skip
 EXPORTER = re.compile(r"(?:^|-)(?:dcgm-exporter|nvidia-dcgm|flopwatch-agent|gpu-exporter)(?:-|$)")
 """A pod of this kind reports GPUs, and does not use them."""
 JOB_NAME_LABELS = (
@@ -47,12 +37,13 @@ class JobName:
 
 
 def node_of(labels: Mapping[str, str]) -> str | None:
-    """The node that a series is of."""
-    for label in NODE_LABELS:
-        if labels.get(label):
-            value = labels[label]
-            return re.sub(r":\d+$", "", value) if label == "instance" else value
-    return None
+    """The node that a series is of; an exporter's own pod is none, unless nothing else is said."""
+    told = [labels[label] for label in NODE_LABELS[:-1] if labels.get(label)]
+    named = [value for value in told if not EXPORTER.search(value)] or told
+    if named:
+        return named[0]
+    address = labels.get("instance")
+    return re.sub(r":\d+$", "", address) if address else None
 
 
 def model_of(labels: Mapping[str, str]) -> str | None:

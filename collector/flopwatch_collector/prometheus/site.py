@@ -4,13 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from flopwatch.query import Range
-from flopwatch_collector.prometheus.dialect import NAMES, Dialect, Scope
+from flopwatch_collector.prometheus.dialect import GPU_LABELS, NAMES, NODE_LABELS, POD_LABELS, Dialect, Scope
 from flopwatch_collector.prometheus.identity import (
-    GPU_LABELS,
     JOB_NAME_LABELS,
-    NODE_LABELS,
     OWNER_KINDS,
-    POD_LABELS,
     PodName,
     node_of,
     owner_names,

@@ -4,16 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from flopwatch.query import JobRow, MfuFigure, Target
-from flopwatch_collector.prometheus.dialect import KERNEL, SM_CLOCK, TENSOR, Scope, Signal
-from flopwatch_collector.prometheus.estimate import Activity, estimate
-from flopwatch_collector.prometheus.identity import (
+from flopwatch_collector.prometheus.dialect import (
     JOB_LABELS,
+    KERNEL,
     NODE_LABELS,
-    JobName,
-    job_of,
-    model_of,
-    node_of,
+    SM_CLOCK,
+    TENSOR,
+    Scope,
+    Signal,
 )
+from flopwatch_collector.prometheus.estimate import Activity, estimate
+from flopwatch_collector.prometheus.identity import JobName, job_of, model_of, node_of
 from flopwatch_collector.prometheus.site import Site
 from flopwatch_collector.prometheus.unanswered import no_mfu
 

@@ -15,6 +15,7 @@ from flopwatch.answers.nodes import (
 )
 from flopwatch.query import AlertRow, Series, Status
 from flopwatch_collector.prometheus.dialect import (
+    GPU_LABELS,
     KERNEL,
     MEMORY_FREE,
     MEMORY_USED,
@@ -25,7 +26,7 @@ from flopwatch_collector.prometheus.dialect import (
     Scope,
     Signal,
 )
-from flopwatch_collector.prometheus.identity import GPU_LABELS, job_of, model_of, node_of
+from flopwatch_collector.prometheus.identity import job_of, model_of, node_of
 from flopwatch_collector.prometheus.promql import Course, Span
 from flopwatch_collector.prometheus.site import KNOWN_FOR, Site
 from flopwatch_collector.prometheus.site_series import node_network, series_of
@@ -224,11 +225,11 @@ def _gpu_row(gpu: SeenGpu) -> GpuRow:
 
 
 def _over(site: Site, gpus: Sequence[SeenGpu], signal: Signal, span: Span) -> list[Course]:
-    """The signal of these GPUs over time."""
+    """The signal of these GPUs over time, each once."""
     cluster = None if not gpus else gpus[0].cluster
     wanted = {gpu.uuid for gpu in gpus}
     courses = site.course(site.dialect.gpus(signal, site.scope(cluster)), span)
-    return [course for course in courses if _uuid(course.labels) in wanted]
+    return list({uuid: course for course in courses if (uuid := _uuid(course.labels)) in wanted}.values())
 
 
 def _reduced(courses: Sequence[Course], span: Span, how: str) -> tuple[float | None, ...]:

@@ -7,6 +7,8 @@ from flopwatch_collector.prometheus.dialect import (
     KERNEL,
     MEMORY_FREE,
     MEMORY_USED,
+    MODEL_LABELS,
+    NODE_LABELS,
     NVLINK_RECEIVED,
     NVLINK_SENT,
     POWER,
@@ -16,7 +18,7 @@ from flopwatch_collector.prometheus.dialect import (
     Signal,
 )
 from flopwatch_collector.prometheus.estimate import Activity, estimate
-from flopwatch_collector.prometheus.identity import MODEL_LABELS, NODE_LABELS, model_of, node_of
+from flopwatch_collector.prometheus.identity import model_of, node_of
 from flopwatch_collector.prometheus.promql import Course, Span
 from flopwatch_collector.prometheus.site import Site
 
@@ -51,7 +53,7 @@ def hardware_column(site: Site, scope: Scope, span: Span) -> Column:
     clocked = site.dialect.product((TENSOR, SM_CLOCK), scope)
     if clocked is None:
         return tuple(None for _ in span.times())
-    by = ", ".join(MODEL_LABELS)
+    clocked, by = site.dialect.once(clocked, MODEL_LABELS), ", ".join(MODEL_LABELS)
     gpus = {model_of(row.labels): row.value for row in site.ask(f"count by ({by}) ({clocked})")}
     courses = {
         model_of(course.labels): course.values for course in site.course(f"avg by ({by}) ({clocked})", span)
@@ -104,7 +106,8 @@ def nodes_of(site: Site, scope: Scope) -> tuple[NodeInfo, ...]:
         ("clock", "avg", SM_CLOCK),
     ):  # fmt: skip
         gpus = site.dialect.gpus(signal, scope)
-        for row in site.ask(None if gpus is None else f"{operator} by ({by}) ({gpus})"):
+        each = None if gpus is None else site.dialect.once(gpus, NODE_LABELS)
+        for row in site.ask(None if each is None else f"{operator} by ({by}) ({each})"):
             found.setdefault(node_of(row.labels) or "", {})[name] = row.value
     return tuple(
         NodeInfo(
@@ -129,24 +132,26 @@ def column_of(courses: Sequence[Course], span: Span) -> Column:
 
 def _one(site: Site, operator: str, signal: Signal, scope: Scope, span: Span) -> Column:
     gpus = site.dialect.gpus(signal, scope, window(span))
-    return column_of(site.course(None if gpus is None else f"{operator} ({gpus})", span), span)
+    each = None if gpus is None else site.dialect.once(gpus)
+    return column_of(site.course(None if each is None else f"{operator} ({each})", span), span)
 
 
 def _memory(site: Site, scope: Scope, span: Span) -> Column:
-    used = site.dialect.dcgm_gpus(MEMORY_USED, scope)
-    free = site.dialect.dcgm_gpus(MEMORY_FREE, scope)
     own = site.dialect.own_gpus(MEMORY_USED, scope)
     if own is not None:
         limit = own.replace("hw_gpu_memory_usage_bytes", "hw_gpu_memory_limit_bytes")
-        return column_of(site.course(f"sum ({own}) / sum ({limit})", span), span)
-    if used is None or free is None:
+        used, whole = (f"sum ({site.dialect.once(part)})" for part in (own, limit))
+        return column_of(site.course(f"{used} / {whole}", span), span)
+    parts = [site.dialect.dcgm_gpus(signal, scope) for signal in (MEMORY_USED, MEMORY_FREE)]
+    sums = [f"sum ({site.dialect.once(part)})" for part in parts if part is not None]
+    if len(sums) < len(parts):
         return tuple(None for _ in span.times())
-    return column_of(site.course(f"sum ({used}) / (sum ({used}) + sum ({free}))", span), span)
+    return column_of(site.course(f"{sums[0]} / ({sums[0]} + {sums[1]})", span), span)
 
 
 def _links(site: Site, scope: Scope, span: Span) -> Column:
     parts = [site.dialect.gpus(signal, scope, window(span)) for signal in (NVLINK_SENT, NVLINK_RECEIVED)]
-    known = [f"sum ({part})" for part in parts if part is not None]
+    known = [f"sum ({site.dialect.once(part)})" for part in parts if part is not None]
     expression = " + ".join(known) if len(known) == len(parts) else None
     return column_of(site.course(expression, span), span)
 

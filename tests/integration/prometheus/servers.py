@@ -89,7 +89,7 @@ def start(
     scrape = folder / "scrape.yml"
     jobs = [{"job_name": "targets", "static_configs": [{"targets": list(targets)}]}] if targets else []
     often = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
-    if more:
+    if more and kind == "prometheus":
         often["evaluation_interval"] = "1s"
     text = {"global": often, "scrape_configs": jobs, **(more or {})}
     scrape.write_text(json.dumps(text))
