@@ -17,7 +17,7 @@ from flopwatch_dashboard import live
 from flopwatch_dashboard.components import frame
 from flopwatch_dashboard.index import index_string, policy
 from flopwatch_dashboard.page import Page
-from flopwatch_dashboard.pages import alerts, breakeven, fleet, gpu, job, jobs, missing, node, nodes
+from flopwatch_dashboard.pages import alerts, audit, breakeven, fleet, gpu, job, jobs, missing, node, nodes
 from flopwatch_dashboard.static_files import StaticFiles
 
 PAGES: tuple[Page, ...] = (
@@ -29,6 +29,7 @@ PAGES: tuple[Page, ...] = (
     gpu.PAGE,
     breakeven.PAGE,
     alerts.PAGE,
+    audit.PAGE,
 )
 """In the order of the navigation."""
 

@@ -1,6 +1,7 @@
 """Who changed what and when: a line for each change made with the right to operate, each sign-in, and each refusal."""
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flopwatch_collector.api.access import SAFE_METHODS, Caller
-from flopwatch_collector.api.errors import documented
-from flopwatch_collector.api.query import CallerNeed, each_once
+from flopwatch_collector.api.errors import FieldProblem, Refused, documented
+from flopwatch_collector.api.query import LATEST_SECONDS, CallerNeed, each_once
 from flopwatch_collector.store.port import Control
 
 KIND = "audit"
@@ -126,6 +127,47 @@ class AuditAnswer(BaseModel):
     """What was done, newest first."""
 
     entries: list[LineAnswer]
+    matching: int
+    """How many lines fit, beyond ``limit`` too."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """Which lines are asked for."""
+
+    by: str = ""
+    what: str = ""
+    begin: float = 0.0
+    end: float = math.inf
+
+    def has(self, line: Line) -> bool:
+        """Whether the line is one of them."""
+        return (
+            self.begin <= line.seconds <= self.end
+            and self.by.casefold() in f"{line.by} {line.address}".casefold()
+            and self.what.casefold() in f"{line.action} {line.subject}".casefold()
+        )
+
+
+async def _chosen(
+    by: Annotated[str, Parameter(max_length=200, description="Part of a name or address.")] = "",
+    what: Annotated[str, Parameter(max_length=200, description="Part of an action or its content.")] = "",
+    begin: Annotated[
+        float, Parameter(alias="from", ge=0.0, le=LATEST_SECONDS, description="Not before, epoch seconds.")
+    ] = 0.0,
+    end: Annotated[
+        float, Parameter(alias="to", ge=0.0, le=LATEST_SECONDS, description="Not after, epoch seconds.")
+    ] = LATEST_SECONDS,
+) -> Chosen:
+    """The lines that a request asks for.
+
+    Raises:
+        Refused: 422, the range ends before it begins.
+    """
+    if end < begin:
+        field = FieldProblem(field="to", value=f"{end:g}", allowed=f"from ({begin:g}) or later")
+        raise Refused(422, "invalid", f"parameter to is {end:g}; allowed: {field.allowed}", fields=[field])
+    return Chosen(by=by, what=what, begin=begin, end=end)
 
 
 def router(audit: Audit, operate: CallerNeed) -> APIRouter:
@@ -134,10 +176,11 @@ def router(audit: Audit, operate: CallerNeed) -> APIRouter:
 
     @api.get("/audit", dependencies=[Depends(operate)], responses=documented(401, 403, 422, 429, 500))
     async def lines(
+        chosen: Annotated[Chosen, Depends(_chosen)],
         limit: Annotated[int, Parameter(ge=1, le=MOST_KEPT, description="How many at most.")] = 1_000,
     ) -> AuditAnswer:
         """Who changed what and when, who signed in, and whose sign-in was refused."""
-        found = await asyncio.to_thread(audit.lines)
+        found = [line for line in await asyncio.to_thread(audit.lines) if chosen.has(line)]
         return AuditAnswer(
             entries=[
                 LineAnswer(
@@ -148,7 +191,8 @@ def router(audit: Audit, operate: CallerNeed) -> APIRouter:
                     subject=one.subject,
                 )
                 for one in found[:limit]
-            ]
+            ],
+            matching=len(found),
         )
 
     return api

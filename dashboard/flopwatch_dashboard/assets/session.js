@@ -35,4 +35,13 @@
   }
 
   window.flopwatchAsk = ask;
+
+  /* The page of who changed what asks the collector itself, with the right of who looks. */
+  async function audit(asked) {
+    if (!asked) { return null; }
+    return { ...(await ask("GET", asked.path)), zone: asked.zone };
+  }
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.flopwatch = Object.assign(window.dash_clientside.flopwatch || {}, { audit });
 })();

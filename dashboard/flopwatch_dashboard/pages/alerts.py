@@ -124,7 +124,10 @@ def _heads(alerts: Alerts, choice: Choice, view: View) -> dict[str, list[Compone
             *([parts.link(view.t("alerts.new_silence"), fresh)] if may else []),
         ),
         "history-head": parts.head(
-            "alerts-history", view.t("alerts.history"), view.t("alerts.history_sub", range=view.shown_range)
+            "alerts-history",
+            view.t("alerts.history"),
+            view.t("alerts.history_sub", range=view.shown_range),
+            *([parts.link(view.t("alerts.audit"), view.link("audit"))] if may else []),
         ),
         "rules-head": parts.head(
             "alerts-rules", view.t("alerts.rules"), view.t("alerts.rules_sub"), *_ask(alerts, view)

@@ -3,6 +3,7 @@
 
 from flopwatch.cause_words import ENGLISH
 from flopwatch_dashboard.texts.en_alerts import ALERT_TEXTS
+from flopwatch_dashboard.texts.en_audit import AUDIT_TEXTS
 from flopwatch_dashboard.texts.en_breakeven import BREAKEVEN_TEXTS
 from flopwatch_dashboard.texts.en_diagnosis import DIAGNOSIS_TEXTS
 from flopwatch_dashboard.texts.en_job import JOB_TEXTS
@@ -22,6 +23,7 @@ TEXTS: dict[str, str] = {
     **SCOPE_TEXTS,
     **NODE_TEXTS,
     **SIGNIN_TEXTS,
+    **AUDIT_TEXTS,
     **SOURCE_TEXTS,
     # frame
     "nav.main": "Main",

@@ -10,6 +10,7 @@ SIGNIN_TEXTS: dict[str, str] = {
     "read_only.team": "You see the jobs of {teams} only. Changes need a token without a team.",
     "read_only.source": "This dashboard runs on its own and changes nothing: open the collector's pages for that.",
     "desk.failed": "Not done: {message}",
+    "alerts.audit": "Who changed what",
     "desk.lost": "Not done: the server does not answer.",
     "costs.save": "Save for everyone",
     "costs.save_text": (

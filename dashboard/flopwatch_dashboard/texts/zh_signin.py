@@ -11,6 +11,7 @@ SIGNIN_TEXTS: dict[str, str] = {
     "read_only.team": "您只能看到 {teams} 的作业。修改需要不限团队的令牌。",
     "read_only.source": "此看板独立运行，不做修改：请打开采集服务的页面进行操作。",
     "desk.failed": "未执行：{message}",
+    "alerts.audit": "操作记录",
     "desk.lost": "未执行：服务器没有响应。",
     "costs.save": "保存供所有人使用",
     "costs.save_text": "将 {changes} 项改动保存为站点成本。此后集群总览、报告和告警都使用它，取代配置文件中的成本。",

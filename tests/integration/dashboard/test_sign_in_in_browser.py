@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.integration.dashboard.collector_pages import Site, site
 from tests.integration.dashboard.conftest import Seen, looking
+from tests.integration.dashboard.test_looks_in_browser import DESK, doubts, faults
 
 WAIT = 60_000
 expect.set_options(timeout=WAIT)
@@ -69,6 +70,28 @@ def test_a_wrong_token_is_said_and_a_right_one_leads_where_one_wanted_to_go(
     page.goto(seen.base + "/ui/alerts")
     assert "/login?next=" in page.url
     assert seen.outside == []
+    assert complaints(seen) == []
+
+
+@pytest.mark.parametrize(
+    ("theme", "lang"), [("light", "en"), ("dark", "zh"), ("dark", "en"), ("light", "zh")]
+)
+def test_the_form_reads_well_and_fits_also_when_it_complains_and_on_a_phone(
+    seen: Any, theme: str, lang: str
+) -> None:
+    page = seen.page
+    page.goto(f"{seen.base}/login?next=/ui/&theme={theme}&lang={lang}")
+    found = {"asked": (faults(page), doubts(page))}
+    page.set_viewport_size(DESK)
+    found["desk"] = (faults(page), [])
+    page.fill("#token", "fw_wrong")
+    page.click("form button")
+    expect(page.locator("[role=alert]")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    found["phone, wrong"] = (faults(page), doubts(page))
+
+    assert found == {how: ({}, []) for how in found}
+    assert page.evaluate("document.activeElement.id") == "token"
     assert complaints(seen) == []
 
 
@@ -179,3 +202,29 @@ def test_a_session_that_has_ended_leads_to_the_form_and_back_to_the_same_view(
     expect(page.locator(".al-table tbody tr")).to_have_count(4)
     assert "range=6h" in page.url
     assert cookies["flopwatch_session"] not in {one["value"] for one in page.context.cookies()}
+
+
+def test_an_operator_reads_who_changed_what_and_narrows_it_by_who_and_what(
+    seen: Any, secrets: dict[str, str], collector: Site
+) -> None:
+    page = enter(seen, secrets["operator"], "/ui/alerts?theme=light&lang=en")
+    page.get_by_role("link", name="Who changed what").click()
+    rows = page.locator("#audit-lines tbody tr")
+
+    expect(rows.filter(has_text="ada").filter(has_text="signed in").first).to_be_visible()
+    page.locator("[name='audit.what']").fill("nothing like it")
+    page.keyboard.press("Tab")
+    expect(page.locator("#audit-lines")).to_contain_text("Nothing of this kind")
+    assert "audit.what=nothing" in page.url
+    page.goto(f"{seen.base}/ui/audit?lang=zh&audit.by=ada&audit.what=signed")
+    expect(rows.first).to_contain_text("登录")
+    expect(rows.filter(has_not_text="ada")).to_have_count(0)
+    assert complaints(seen) == []
+
+
+def test_a_viewer_is_told_why_there_is_no_book_of_changes(seen: Any, secrets: dict[str, str]) -> None:
+    page = enter(seen, secrets["viewer"], "/ui/audit?theme=light&lang=en")
+
+    expect(page.locator("#audit-why")).to_contain_text("Changes need the role operator")
+    expect(page.locator("#audit-lines")).to_be_empty()
+    assert complaints(seen) == []

@@ -36,8 +36,8 @@ def built() -> Dash:
 def test_no_callback_runs_on_the_event_loop() -> None:
     callbacks = [entry["callback"] for entry in built().callback_map.values() if "callback" in entry]
 
-    # Routing, one refresh for each page and for wrong addresses, and the words of the alert rules' dry run.
-    assert len(callbacks) == 1 + len(PAGES) + 1 + 1
+    # Routing, one refresh for each page and for wrong addresses, the words of a dry run and of the audit.
+    assert len(callbacks) == 1 + len(PAGES) + 1 + 2
     assert all(inspect.iscoroutinefunction(callback) for callback in callbacks)
 
 
