@@ -1,26 +1,24 @@
 """What every job is doing now: its figure, the bucket it is in, and since when."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from flopwatch.query import MfuFigure
-from flopwatch_collector.compute.buckets import BUCKETS, CODE, HELD_BUCKETS, WINDOW_SECONDS
+from flopwatch_collector.compute.buckets import BUCKETS, CODE
 from flopwatch_collector.compute.devices import devices_of
 from flopwatch_collector.compute.figure import step_figure
-from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.mfu import JobBasis, basis_of
 from flopwatch_collector.compute.runs import join
 from flopwatch_collector.compute.timeline import JobTimeline, no_timeline
 from flopwatch_collector.model import PHASE_KINDS, Columns, FleetState, JobRecord, LeaseRecord
+from flopwatch_collector.views.held_since import HeldSince
 from flopwatch_collector.views.sources import Moment, Sources
 
 LATE_SECONDS = 3_600.0
 """The figure of an ended job is made from this much of its last time, and what accounting reads around it."""
-HELD_LOOKBACK_SECONDS = 3 * 3_600.0
 PHASE_BUCKETS = {"startup": "STARTUP", "data": "DATA_WAIT", "eval": "EVAL", "checkpoint": "CKPT"}
-HELD_CODES = tuple(CODE[name] for name in sorted(HELD_BUCKETS))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,13 +74,14 @@ class Present:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._ended: dict[tuple[int, float, float | None], Figures] = {}
+        self._held = HeldSince()
 
     def jobs(self, moment: Moment, numbers: Iterable[int]) -> dict[int, JobNow]:
         """The asked jobs, by number."""
         _, newest = self._sources.accounting.newest()
         figures = self._sources.accounting.figures()
         leases = leases_by_job(moment.state)
-        held = self._held(newest.ledger, moment.now)
+        held = self._held.of(self._sources.accounting, newest.ledger, moment.now)
         result = {}
         for number in numbers:
             record = moment.state.jobs[number]
@@ -100,13 +99,6 @@ class Present:
                 since_seconds=since,
             )
         return result
-
-    def _held(self, newest: Columns, now: float) -> Mapping[int, float]:
-        """Jobs that hold all their GPUs without work now: since which time."""
-        start = (now - HELD_LOOKBACK_SECONDS) // 3_600.0 * 3_600.0
-        numbers = wholly_held(newest)
-        older = self._sources.accounting.ledger_rows(start, now) if numbers else newest
-        return {number: begin_of_held(take(older, older["job"] == number)) for number in numbers}
 
     def _figures(
         self,
@@ -151,31 +143,6 @@ def job_basis(state: FleetState, record: JobRecord, leases: Iterable[LeaseRecord
     shared = any(lease.share_ratio < 1.0 for lease in own)
     devices = devices_of(record, run, own, state.gpus, state.site_accelerators)
     return basis_of(run, devices, shared=shared)
-
-
-def wholly_held(rows: Columns) -> list[int]:
-    """Jobs of which the newest window has nothing but held time."""
-    newest = take(rows, rows["ts"] == rows["ts"].max(initial=0.0))
-    held = np.isin(newest["bucket"], HELD_CODES)
-    working = np.unique(newest["job"][~held])
-    return [int(number) for number in np.setdiff1d(newest["job"][held], working) if number > 0]
-
-
-def begin_of_held(rows: Columns) -> float:
-    """When the newest unbroken stretch of nothing but held time began, within a window's precision."""
-    windows = np.unique(rows["ts"])[::-1]
-    begin = float(windows[0]) if windows.size else 0.0
-    for window in windows.tolist():
-        inside = rows["ts"] == window
-        held = np.isin(rows["bucket"][inside], HELD_CODES)
-        if window < begin - WINDOW_SECONDS:
-            return begin
-        if not held.all():
-            amounts = rows["gpu_milliseconds"][inside]
-            share = float(amounts[held].sum()) / float(amounts.sum())
-            return float(min(begin, window + WINDOW_SECONDS * (1.0 - share)))
-        begin = window
-    return begin
 
 
 def bucket_now(
