@@ -1,0 +1,67 @@
+"""What made other agents fail in the field: each cause on the fake library, and what ours does."""
+
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures_nvml import FakeNvml
+from tests.integration.agent.agent_process import eventually
+from tests.integration.agent.test_allocations import container, pod
+
+from flopwatch_agent.pod_resources import PodResources
+
+GPU = "GPU-fa4e0000-0000-4000-8000-{:012x}"
+GRPC_OWN_LIMIT_BYTES = 4 << 20
+
+
+def test_another_module_that_is_named_pynvml_is_told_by_its_path_and_the_rest_goes_on(
+    new_agent, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "pynvml.py"
+    other.parent.mkdir()
+    other.write_text("class NVMLError(Exception): value = 1\ndef nvmlInit(): pass\n")
+
+    agent = new_agent({"PYTHONPATH": str(other.parent)})
+
+    eventually(lambda: agent.has("flopwatch_nvml_up", 0.0))
+    eventually(lambda: agent.has("flopwatch_node_memory_total_bytes"))
+    eventually(lambda: f"pynvml at {other} is not nvidia-ml-py" in agent.output())
+
+
+def test_an_answer_of_the_kubelet_beyond_grpcs_own_limit_is_taken(tmp_path: Path) -> None:
+    grpc: Any = pytest.importorskip("grpc")
+    many = container("nvidia.com/gpu", *(GPU.format(number) for number in range(350)))
+    answer = b"".join(pod(f"train-{number}", many) for number in range(300))
+    assert len(answer) > GRPC_OWN_LIMIT_BYTES
+    handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": handler}),)
+    )
+    assert server.add_insecure_port(f"unix:{tmp_path / 'kubelet.sock'}")
+    server.start()
+    resources = PodResources(tmp_path / "kubelet.sock")
+    resources.start()
+    try:
+        found = eventually(lambda: resources.pods)
+    finally:
+        resources.stop()
+        server.stop(None).wait(30)
+
+    assert [len(item.device_ids) for item in found] == [350] * 300
+    assert resources.gap is None
+
+
+def test_a_gpu_without_an_energy_counter_has_no_energy_and_not_none_of_it(
+    fake_nvml: FakeNvml, new_agent
+) -> None:
+    fake_nvml.write("gpus 2", "fielderr 83 0 3", "err nvmlDeviceGetTotalEnergyConsumption 0 3")
+    agent = new_agent()
+    eventually(lambda: agent.has(f'hw_power_watts{{gpu_uuid="{GPU.format(0)}"}}'))
+    eventually(lambda: agent.has(f'hw_energy_joules_total{{gpu_uuid="{GPU.format(1)}"}}'))
+
+    found = agent.metrics()
+
+    assert f'hw_energy_joules_total{{gpu_uuid="{GPU.format(0)}"}}' not in found
+    assert found['flopwatch_gpu_metric_available{metric="hw_energy_joules_total"}'] == 0.0
