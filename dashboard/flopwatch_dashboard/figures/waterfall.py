@@ -128,7 +128,7 @@ def _label(row: int, ledger: Ledger, base: int, text: str, view: View) -> dict[s
 
 def _layout(ledger: Ledger, labels: list[dict[str, Any]], view: View) -> dict[str, Any]:
     names = [view.t("class.capacity"), *(view.t(f"class.{amount.name}") for amount in ledger.classes)]
-    width = 10.6 if view.lang == "en" else 8.0
+    width = 11.2 if view.lang == "en" else 8.0
     return frame.layout(
         view,
         margin={"l": view.font_px * width, "r": 8, "t": 2, "b": 4},

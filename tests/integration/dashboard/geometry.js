@@ -29,7 +29,7 @@
   /* Words may end in an ellipsis only where their whole text can be had: by a title, a link, or a page of its own. */
   for (const element of document.querySelectorAll(".main *, .top *")) {
     const text = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim());
-    if (!text || !seen(element) || element.closest(".modebar,.vh,svg,.ag-root")) { continue; }
+    if (!text || !seen(element) || element.closest(".modebar,.vh,svg,.ag-root,.ag-aria-description-container")) { continue; }
     const style = getComputedStyle(element);
     const cut = element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0 && style.display !== "inline" && style.overflowX !== "visible" && style.overflowX !== "auto";
     if (cut && !element.closest("[title]:not([title=''])")) { clipped.push(`${element.className || element.tagName}: ${name(element)}`); }

@@ -33,6 +33,8 @@ DRAWN_FOR = """(wide) => {
   const graphs = [...document.querySelectorAll(".js-plotly-plot")];
   return graphs.every((graph) => graph._fullLayout && (graph._fullLayout.font.size > 13) === wide);
 }"""
+ONE_SCREEN = ".page-fleet, .page-jobs, .page-nodes"
+"""Pages that are read without scrolling."""
 ROWS_OF_HEADER = """() => {
   const controls = [...document.querySelectorAll(".top :is(.logo, button, .nav-i)")].filter((e) => e.offsetParent);
   const middles = controls.map((e) => { const box = e.getBoundingClientRect(); return (box.top + box.bottom) / 2; });
@@ -59,11 +61,13 @@ def watched(base: str, browser: Browser) -> Iterator[Seen]:
 
 
 def faults(page: Page) -> dict[str, Any]:
-    """What is wrong with the page as it stands; empty where nothing is."""
+    """What is wrong with the page as it stands on a desk or a laptop; empty where nothing is."""
     checked, laid = page.evaluate(CHECKS), page.evaluate(GEOMETRY)
     found = {name: checked[name] for name in ("low", "cut", "unlabelled") if checked[name]}
     if checked["wide"] > 0:
         found["wider than the screen by"] = checked["wide"]
+    if checked["tall"] > 0 and page.locator(ONE_SCREEN).count():
+        found["higher than the screen by"] = checked["tall"]
     return found | {name: words for name, words in laid.items() if words}
 
 
