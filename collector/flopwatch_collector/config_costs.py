@@ -15,6 +15,8 @@ RENTS = ("fixed_per_gpu_hour", "rent_per_gpu_month", "rent_per_server_month")
 BASES = ("capex_per_gpu", *RENTS)
 """What owning begins with: a price to buy, or one to rent; exactly one of them."""
 MOST_YEARS = 100.0
+MOST_PUE = 5.0
+"""No site has more: 130 is a percentage."""
 MOST_NUMBER = 1e15
 MOST_RATIO = 5.0
 """A larger uplift or commitment is a percentage taken for a ratio."""
@@ -216,6 +218,8 @@ def _require_own_ranges(own: OwnCosts) -> None:
     table = "costs.own"
     for name in ("gpus", "gpus_per_server", "pue"):
         _least(own, table, name, 1.0)
+    if own.pue is not None and own.pue > MOST_PUE:
+        raise SettingError(f"{table}.pue", own.pue, f"from 1 to {MOST_PUE:g} (1.3 for 30 % on top)")
     if own.gpus is not None and not own.gpus.is_integer():
         raise SettingError(f"{table}.gpus", own.gpus, "a whole number of at least 1")
     for name in ("life_years", "remaining_years"):
