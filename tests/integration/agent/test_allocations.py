@@ -3,13 +3,12 @@
 import os
 import time
 from collections.abc import Iterator
-from concurrent import futures
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import FakeCollector, eventually
+from tests.integration.agent.kubelet import answering, container, pod
 
 from flopwatch.wire import GpuDevice, JobSighting
 from flopwatch_agent.allocated import Allocated
@@ -105,23 +104,6 @@ def test_a_job_that_holds_a_gpu_and_never_uses_it_is_seen_and_its_end_too(
     )
 
 
-def length(number: int, content: bytes) -> bytes:
-    """A field of a protobuf message that holds bytes; up to two bytes of length."""
-    size = len(content)
-    head = bytes([size]) if size < 128 else bytes([size & 0x7F | 0x80, size >> 7])
-    return bytes([number << 3 | 2]) + head + content
-
-
-def pod(name: str, *containers: bytes) -> bytes:
-    body = length(1, name.encode()) + length(2, b"ml") + b"".join(length(3, item) for item in containers)
-    return length(1, body)
-
-
-def container(resource: str, *ids: str) -> bytes:
-    devices = length(1, resource.encode()) + b"".join(length(2, text.encode()) for text in ids)
-    return length(1, b"main") + length(2, devices)
-
-
 ANSWER = (
     pod("train-0", container("nvidia.com/gpu", A), container("cpu.example/isolated", "x"))
     + pod("shared", container("nvidia.com/gpu.shared", f"{B}::2"))
@@ -132,17 +114,8 @@ ANSWER = (
 @pytest.fixture
 def kubelet(tmp_path: Path) -> Iterator[Path]:
     """A real gRPC server at a socket that answers ``List``."""
-    grpc: Any = pytest.importorskip("grpc")
-    path = tmp_path / "kubelet.sock"
-    handler = grpc.unary_unary_rpc_method_handler(lambda request, context: ANSWER)
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": handler}),)
-    )
-    assert server.add_insecure_port(f"unix:{path}")
-    server.start()
-    yield path
-    server.stop(None).wait(5)
+    with answering(tmp_path / "kubelet.sock", ANSWER) as path:
+        yield path
 
 
 def test_the_kubelet_is_asked_over_its_socket(kubelet: Path) -> None:

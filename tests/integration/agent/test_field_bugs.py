@@ -1,13 +1,10 @@
 """What made other agents fail in the field: each cause on the fake library, and what ours does."""
 
-from concurrent import futures
 from pathlib import Path
-from typing import Any
 
-import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import eventually
-from tests.integration.agent.test_allocations import container, pod
+from tests.integration.agent.kubelet import answering, container, pod
 
 from flopwatch_agent.pod_resources import PodResources
 
@@ -30,24 +27,16 @@ def test_another_module_that_is_named_pynvml_is_told_by_its_path_and_the_rest_go
 
 
 def test_an_answer_of_the_kubelet_beyond_grpcs_own_limit_is_taken(tmp_path: Path) -> None:
-    grpc: Any = pytest.importorskip("grpc")
     many = container("nvidia.com/gpu", *(GPU.format(number) for number in range(350)))
     answer = b"".join(pod(f"train-{number}", many) for number in range(300))
     assert len(answer) > GRPC_OWN_LIMIT_BYTES
-    handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": handler}),)
-    )
-    assert server.add_insecure_port(f"unix:{tmp_path / 'kubelet.sock'}")
-    server.start()
-    resources = PodResources(tmp_path / "kubelet.sock")
-    resources.start()
-    try:
-        found = eventually(lambda: resources.pods)
-    finally:
-        resources.stop()
-        server.stop(None).wait(30)
+    with answering(tmp_path / "kubelet.sock", answer) as path:
+        resources = PodResources(path)
+        resources.start()
+        try:
+            found = eventually(lambda: resources.pods)
+        finally:
+            resources.stop()
 
     assert [len(item.device_ids) for item in found] == [350] * 300
     assert resources.gap is None
