@@ -29,6 +29,7 @@ from flopwatch_collector.alerting.state import (
     fingerprint,
     without_evidence,
 )
+from flopwatch_collector.compute.money import HOUR_MILLISECONDS
 from flopwatch_collector.config import AlertSettings
 from flopwatch_collector.facts import Facts, JobFacts
 from flopwatch_collector.store.port import Control
@@ -121,7 +122,9 @@ class AlertEngine:
         stepped, unsaid = self._stepped(terms.read(facts, self._settings), now)
         stepped = _in_context(stepped, facts)
         quiet = hushed(stepped.values(), facts, self.desk.words())
-        wording = Wording(external_url=self._notifier.external_url, simulated=facts.simulated)
+        wording = Wording(
+            external_url=self._notifier.external_url, simulated=facts.simulated, costs=_costs(stepped, facts)
+        )
         turn = self._turn(explaining(stepped, quiet.inhibited), unsaid, quiet)
         pending = self._notifier.prepare(
             notices.grouped(turn.changes, wording), now, simulated=facts.simulated
@@ -294,6 +297,19 @@ def _in_context(records: dict[str, AlertRecord], facts: Facts) -> dict[str, Aler
         same = context is None or context == record.context
         found[key] = record if same or context is None else replace(record, context=context)
     return found
+
+
+def _costs(records: Mapping[str, AlertRecord], facts: Facts) -> dict[str, notices.Cost]:
+    """Of every running job with an alert: what it holds, and what it has wasted today."""
+    wanted = {record.labels.get("job_id") for record in records.values()}
+    return {
+        job.row.job_id: notices.Cost(
+            gpus=job.row.gpus or job.row.gpus_observed,
+            wasted_gpu_hours=job.row.waste_gpu_milliseconds / HOUR_MILLISECONDS,
+        )
+        for job in facts.jobs
+        if job.row.job_id in wanted and job.row.state != "ended"
+    }
 
 
 def _context(job: JobFacts) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
+from urllib.parse import quote
 
 from flopwatch.query import Severity
+from flopwatch_collector.alerting import advice
 from flopwatch_collector.alerting.state import AlertRecord
 
 NoticeStatus = Literal["firing", "resolved"]
@@ -53,6 +55,30 @@ class Wording:
 
     external_url: str
     simulated: bool = False
+    costs: Mapping[str, "Cost"] = field(default_factory=dict)
+    """Of running jobs, by id."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a job holds, and what it has wasted today."""
+
+    gpus: int | None
+    wasted_gpu_hours: float
+
+    @property
+    def english(self) -> str:
+        """In words."""
+        return f"{_gpus(self.gpus)} GPUs; wasted today: {self.wasted_gpu_hours:,.1f} GPU-hours"
+
+    @property
+    def chinese(self) -> str:
+        """In words."""
+        return f"{_gpus(self.gpus)} 卡；今日浪费 {self.wasted_gpu_hours:,.1f} 卡时"  # noqa: RUF001 - Chinese punctuation
+
+
+def _gpus(count: int | None) -> str:
+    return "?" if count is None else str(count)
 
 
 def due(record: AlertRecord) -> NoticeStatus | None:
@@ -124,6 +150,11 @@ def _annotations(record: AlertRecord, wording: Wording) -> dict[str, str]:
         {key: f"{value:.6g}" if isinstance(value, float) else str(value) for key, value in _known(record)}
     )
     annotations.update(more_of(record))
+    cost = wording.costs.get(record.labels.get("job_id", ""))
+    if cost is not None:
+        annotations |= {"cost": cost.english, "cost_zh": cost.chinese}
+    if record.rule in advice.ENGLISH and record.state != "resolved":
+        annotations |= {"next": advice.ENGLISH[record.rule], "next_zh": advice.CHINESE[record.rule]}
     if record.resolved_reason is not None:
         annotations["resolved_reason"] = record.resolved_reason
     if record.flapping:
@@ -146,7 +177,13 @@ def _known(record: AlertRecord) -> list[tuple[str, object]]:
 def _page(record: AlertRecord, external_url: str) -> str:
     base = external_url.rstrip("/")
     if "job_id" in record.labels:
-        return f"{base}/ui/jobs/{record.labels['job_id']}"
+        return f"{base}/ui/jobs/{quote(record.labels['job_id'], safe='')}"
+    if "gpu" in record.labels:
+        return f"{base}/ui/gpus/{quote(record.labels['gpu'], safe='')}"
+    if "node" in record.labels:
+        return f"{base}/ui/nodes/{quote(record.labels['node'], safe='')}"
+    if record.rule == "BelowBreakeven":
+        return f"{base}/ui/breakeven"
     return f"{base}/ui/alerts"
 
 

@@ -106,6 +106,7 @@ def test_a_feishu_bot_gets_text_with_the_published_signature(answering: Answerin
     assert document["content"]["text"] == (
         "【告警】警告 MFU 低于目标\n"
         "MFU 低于目标(告警): 任务 llama-1,MFU 31.0 %,目标 45.0 %,集群 a,任务编号 j1\n"
+        "时间: 2026-11-30 09:12 UTC\n"
         "http://collector:8095/ui/jobs/j1"
     )
 

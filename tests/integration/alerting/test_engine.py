@@ -51,6 +51,7 @@ def row(at: float, mfu: float | None) -> JobRow:
         "tensor_active_ratio": 0.5,
         "last_step": 100,
         "last_step_seconds": at - 2,
+        "waste_gpu_milliseconds": 0,
     }
     return JobRow(**{**unknown, **known})  # type: ignore[arg-type]
 

@@ -1,5 +1,6 @@
 """Messages as people read them in chats and mail, in English or Chinese. Pure."""
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,8 +23,18 @@ _LABELS_ZH = {"cluster": "集群", "job_id": "任务编号", "node": "节点", "
 _VALUES_ZH = {
     "job": "任务", "mfu": "MFU", "target": "目标", "gpus": "卡数", "user": "用户", "kernel_active": "kernel 活跃率",
     "tensor_active": "Tensor Core 活跃率", "hours": "小时", "last_step": "最后一步", "mean": "平均利用率",
-    "line": "平衡线", "resolved_reason": "原因", "flapping": "反复触发", "stale": "数据已过时",
+    "line": "平衡线", "baseline": "此前", "norm": "同类水平", "share": "占比", "overdue_seconds": "无步时长",
+    "node": "节点",
+    "also": "另有节点", "hardware": "硬件", "launches": "启动次数", "incidents": "故障次数", "link": "链路",
+    "budget": "预算", "problems": "缺失", "index": "卡号",
+    "resolved_reason": "原因", "flapping": "反复触发", "stale": "数据已过时",
 }  # fmt: skip
+_GIVEN: Mapping[Language, Mapping[str, str]] = {
+    "en": {"since": "Since", "cost": "Cost", "cause": "Likely cause", "explains": "Explains", "next": "Next"},
+    "zh": {"since": "时间", "cost": "影响", "cause": "可能原因", "explains": "因此", "next": "处理"},
+}
+MAX_WHOLE = 3
+"""So many alerts in a message are told with everything that is known of them."""
 _NOT_SHOWN = frozenset(("summary",))
 SIMULATED_ZH = "模拟数据"
 
@@ -39,7 +50,8 @@ class Words:
 def words_of(body: Mapping[str, Any], language: Language) -> Words:
     """A message of one or several alerts; at most ten are told one by one."""
     alerts: Sequence[Mapping[str, Any]] = body["alerts"]
-    lines = [line for alert in alerts[:MAX_LISTED] for line in _alert(alert, language)]
+    whole = len(alerts) <= MAX_WHOLE
+    lines = [line for alert in alerts[:MAX_LISTED] for line in _alert(alert, language, whole=whole)]
     more = len(alerts) - MAX_LISTED
     if more > 0:
         lines.append(f"以及另外 {more} 条" if language == "zh" else f"and {more} more")
@@ -48,7 +60,7 @@ def words_of(body: Mapping[str, Any], language: Language) -> Words:
 
 def of_alert(alert: Mapping[str, Any], language: Language) -> Words:
     """A message of one alert."""
-    return Words(title=_title([alert], language), text="\n".join(_alert(alert, language)))
+    return Words(title=_title([alert], language), text="\n".join(_alert(alert, language, whole=True)))
 
 
 def _title(alerts: Sequence[Mapping[str, Any]], language: Language) -> str:
@@ -77,7 +89,8 @@ def _rule(alert: Mapping[str, Any], language: Language) -> str:
     return _RULES_ZH.get(name, name) if language == "zh" else name
 
 
-def _alert(alert: Mapping[str, Any], language: Language) -> list[str]:
+def _alert(alert: Mapping[str, Any], language: Language, *, whole: bool) -> list[str]:
+    """What and where; since when, what it costs, why and what to do; and the page. Of many together not all of it."""
     annotations: Mapping[str, str] = alert["annotations"]
     if language == "zh":
         head = _alert_zh(alert)
@@ -85,16 +98,45 @@ def _alert(alert: Mapping[str, Any], language: Language) -> list[str]:
         ended = "resolved: " if alert["status"] == "resolved" else ""
         head = [
             f"{ended}{annotations.get('summary', alert['labels'].get('alertname', ''))}",
-            *_more(annotations),
         ]
+    head += _more(alert, language) if whole else _given(annotations, language, ("cause", "explains"))
     link = alert.get("generatorURL")
     return [*head, str(link)] if link else head
 
 
-def _more(annotations: Mapping[str, str]) -> list[str]:
-    """Why, and what it explains, each in a line of its own."""
-    given = (("Likely cause", "cause"), ("Explains", "explains"))
-    return [f"{words}: {annotations[key]}" for words, key in given if key in annotations]
+def _more(alert: Mapping[str, Any], language: Language) -> list[str]:
+    """When, at what cost, why, and what to do, each in a line of its own."""
+    annotations: Mapping[str, str] = alert["annotations"]
+    when = _when(alert)
+    lines = [] if when is None else [f"{_GIVEN[language]['since']}: {when}"]
+    return lines + _given(annotations, language, ("cost", "cause", "explains", "next"))
+
+
+def _given(annotations: Mapping[str, str], language: Language, keys: Sequence[str]) -> list[str]:
+    found = []
+    for key in keys:
+        told = f"{key}_zh" if language == "zh" and f"{key}_zh" in annotations else key
+        if told in annotations:
+            found.append(f"{_GIVEN[language][key]}: {annotations[told]}")
+    return found
+
+
+def _when(alert: Mapping[str, Any]) -> str | None:
+    """When it began, and, where it is over, when it ended, in UTC; None where the message does not say."""
+    start, end = (_moment(alert.get(name)) for name in ("startsAt", "endsAt"))
+    if start is None:
+        return None
+    if alert["status"] != "resolved" or end is None:
+        return f"{start:%Y-%m-%d %H:%M} UTC"
+    day = "" if start.date() == end.date() else "%Y-%m-%d "
+    return f"{start:%Y-%m-%d %H:%M} - {end:{day}%H:%M} UTC"
+
+
+def _moment(text: object) -> datetime.datetime | None:
+    """A time of a message; None of none, and of the year 1, which stands for one that is still to come."""
+    if not isinstance(text, str) or not text or text.startswith("0001-"):
+        return None
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(datetime.timezone.utc)
 
 
 def _alert_zh(alert: Mapping[str, Any]) -> list[str]:
@@ -104,14 +146,15 @@ def _alert_zh(alert: Mapping[str, Any]) -> list[str]:
     what = [
         f"{_VALUES_ZH[key]} {_value_zh(key, value)}"
         for key, value in annotations.items()
-        if key in _VALUES_ZH and key not in _NOT_SHOWN
+        if key in _VALUES_ZH and key not in _NOT_SHOWN and key not in labels
     ]
     head = f"{_rule(alert, 'zh')}({_STATES_ZH[alert['status']]}): " + ",".join([*what, *where])
-    given = (("可能原因", "cause_zh"), ("因此", "explains"))
-    return [head, *(f"{words}: {annotations[key]}" for words, key in given if key in annotations)]
+    return [head]
 
 
-_RATIOS = frozenset(("mfu", "target", "kernel_active", "tensor_active", "mean", "line"))
+_RATIOS = frozenset(
+    ("mfu", "target", "kernel_active", "tensor_active", "mean", "line", "baseline", "norm", "share")
+)
 
 
 def _value_zh(key: str, value: str) -> str:
@@ -120,5 +163,7 @@ def _value_zh(key: str, value: str) -> str:
             return f"{float(value) * 100:.1f} %"
         except ValueError:
             return value
+    if key == "overdue_seconds":
+        return f"{float(value) / 60.0:.0f} 分钟"
     reasons = {"recovered": "已恢复", "ended": "任务已结束", "not_watched": "不再监测", "true": "是"}
     return reasons.get(value, value)

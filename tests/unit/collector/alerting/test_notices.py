@@ -1,12 +1,18 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from flopwatch_collector.alerting.delivery.message import group_key, webhook_body
 from flopwatch_collector.alerting.inhibition import inhibited
-from flopwatch_collector.alerting.notices import Wording, due, grouped, marked_sent
+from flopwatch_collector.alerting.notices import Cost, Wording, due, grouped, marked_sent
 from flopwatch_collector.alerting.state import AlertRecord, fingerprint
 
 HERE = Wording(external_url="http://127.0.0.1:8095")
+NEXT = {
+    "next": "Open the job's page: its likely cause says where the time goes.",
+    "next_zh": "打开任务页，查看可能原因与时间去向。",  # noqa: RUF001 - Chinese punctuation
+}
 
 
 def record(rule: str = "MfuLow", **labels: str) -> AlertRecord:
@@ -85,6 +91,7 @@ def test_the_body_is_alertmanagers_version_4() -> None:
             "job": "llama",
             "mfu": "0.31",
             "target": "0.45",
+            **NEXT,
         },
         "externalURL": "http://127.0.0.1:8095",
         "alerts": [
@@ -96,6 +103,7 @@ def test_the_body_is_alertmanagers_version_4() -> None:
                     "job": "llama",
                     "mfu": "0.31",
                     "target": "0.45",
+                    **NEXT,
                 },
                 "startsAt": "1970-01-01T00:16:40.000Z",
                 "endsAt": "0001-01-01T00:00:00Z",
@@ -105,6 +113,34 @@ def test_the_body_is_alertmanagers_version_4() -> None:
         ],
     }
     assert json.loads(json.dumps(body)) == body
+
+
+@pytest.mark.parametrize(
+    ("labels", "page"),
+    [
+        ({"job_id": "a/17 b"}, "jobs/a%2F17%20b"),
+        ({"node": "n1"}, "nodes/n1"),
+        ({"node": "n1", "gpu": "GPU-7"}, "gpus/GPU-7"),
+        ({"budget": "nlp"}, "alerts"),
+    ],
+)
+def test_a_message_leads_to_the_page_of_what_it_is_about(labels: dict[str, str], page: str) -> None:
+    (notice,) = grouped([("firing", record("GpuErrors", **labels))], HERE)
+
+    assert notice.alerts[0].generator_url == f"http://127.0.0.1:8095/ui/{page}"
+
+
+def test_what_a_job_holds_and_wasted_is_told_and_an_end_needs_no_advice() -> None:
+    costs = {"j1": Cost(gpus=512, wasted_gpu_hours=1_305.26), "j2": Cost(gpus=None, wasted_gpu_hours=0.0)}
+    (notice,) = grouped([("firing", record())], replace(HERE, costs=costs))
+
+    told = notice.alerts[0].annotations
+    assert told["cost"] == "512 GPUs; wasted today: 1,305.3 GPU-hours"
+    assert told["cost_zh"] == "512 卡；今日浪费 1,305.3 卡时"  # noqa: RUF001 - Chinese punctuation
+    assert costs["j2"].english == "? GPUs; wasted today: 0.0 GPU-hours"
+    over = replace(record(), state="resolved", resolved_seconds=1_500.0)
+    (ended,) = grouped([("resolved", over)], HERE)
+    assert "next" not in ended.alerts[0].annotations
 
 
 def test_a_resolved_message_has_its_end_and_its_reason() -> None:

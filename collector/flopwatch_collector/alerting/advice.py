@@ -1,0 +1,56 @@
+# ruff: noqa: RUF001 - Chinese punctuation
+"""What to do about an alert, in a line, by rule: for whoever reads it at night. English and Chinese."""
+
+from collections.abc import Mapping
+from typing import Final
+
+ENGLISH: Final[Mapping[str, str]] = {
+    "MfuLow": "Open the job's page: its likely cause says where the time goes.",
+    "MfuDrop": "See on the job's page what changed at that moment: nodes, data, batch; compare its nodes.",
+    "MfuBelowNorm": "Compare its layout and nodes with runs like it on the job's page.",
+    "HighUtilLowMfu": "Busy is not fast: look at tensor activity and the likely cause, then record a profile.",
+    "StepSpikes": "See whether the long steps come back regularly: data, garbage collection, evaluation, logging.",
+    "JobHang": "Take the stacks of all ranks (py-spy dump), then restart from the newest checkpoint.",
+    "HangSuspect": "Look at the job's log; a long evaluation or checkpoint looks alike. If nothing moves, take stacks.",
+    "IdleHeld": "Ask the owner, or end the job so that others get its GPUs.",
+    "Straggler": "Take the node out of the job (drain) and test it; restart from the newest checkpoint.",
+    "RestartStorm": "Read the end of the log of the newest launch before it is started again.",
+    "NoProgress": "Stop the restarts: it fails before each checkpoint. Save earlier, or mend what ends it.",
+    "CkptSlow": "Save asynchronously, less often, or to faster storage; see whether storage is slow for others too.",
+    "HwThrottle": "Check cooling and power of the node; drain it when its job ends.",
+    "ThermalThrottle": "Check inlet temperature and fans of the node.",
+    "GpuLost": "Drain the node, read its kernel log for the XID, reset the GPU or reboot.",
+    "GpuErrors": "Drain the node when its job ends and reset the GPU; replace it if errors come back.",
+    "LinkDegraded": "Check cable, transceiver and switch port; reseat or replace, then test the link.",
+    "NodeDown": "Check power and management controller; the jobs of the node restart elsewhere.",
+    "NoData": "Check whether the node answers; if it does, restart flopwatch-agent there.",
+    "LemonNode": "Take the node out of service and test it thoroughly before it gets jobs again.",
+    "AgentUnhealthy": "Run flopwatch doctor on the node: it names what is missing.",
+    "BelowBreakeven": "No action tonight: a figure for the next purchase or renewal.",
+    "BudgetBurn": "Look at which jobs use it up; raise the budget or stop some.",
+}
+CHINESE: Final[Mapping[str, str]] = {
+    "MfuLow": "打开任务页，查看可能原因与时间去向。",
+    "MfuDrop": "在任务页查看当时的变化：节点、数据、batch，并对比各节点。",
+    "MfuBelowNorm": "在任务页与同类任务对比并行布局和节点。",
+    "HighUtilLowMfu": "忙不等于快：查看 Tensor Core 活跃率与可能原因，再录制一段 profiler。",
+    "StepSpikes": "确认慢步是否周期出现：数据、垃圾回收、评估、日志。",
+    "JobHang": "抓取所有 rank 的调用栈（py-spy dump），再从最新检查点重启。",
+    "HangSuspect": "查看任务日志；较长的评估或检查点也会如此。若确无动静，抓取调用栈。",
+    "IdleHeld": "联系使用者，或结束任务以释放 GPU。",
+    "Straggler": "将该节点移出任务（drain）并检测，从最新检查点重启。",
+    "RestartStorm": "再次启动前先看最近一次启动的日志末尾。",
+    "NoProgress": "停止反复重启：每次都在检查点之前失败。提前保存或修复故障。",
+    "CkptSlow": "改为异步保存、降低频率或换更快的存储；确认其他任务的存储是否也慢。",
+    "HwThrottle": "检查节点散热与供电；任务结束后 drain 该节点。",
+    "ThermalThrottle": "检查节点进风温度与风扇。",
+    "GpuLost": "drain 该节点，查看内核日志中的 XID，重置 GPU 或重启。",
+    "GpuErrors": "任务结束后 drain 该节点并重置 GPU；再次出错则更换。",
+    "LinkDegraded": "检查线缆、光模块和交换机端口；重插或更换后测试链路。",
+    "NodeDown": "检查电源与管理控制器；该节点上的任务在其他节点重启。",
+    "NoData": "确认节点是否可达；若可达，重启其上的 flopwatch-agent。",
+    "LemonNode": "停用该节点，彻底检测后再分配任务。",
+    "AgentUnhealthy": "在节点上运行 flopwatch doctor，会列出缺失项。",
+    "BelowBreakeven": "今晚无需处理：供下次采购或续租参考。",
+    "BudgetBurn": "查看哪些任务在消耗预算；追加预算或停止部分任务。",
+}
