@@ -98,14 +98,13 @@ def node_of_site(
     """One node, of which there are GPUs; ``asked`` is (name, seconds, span)."""
     name, seconds, span = asked
     found = {course: _over(site, gpus, signal, span) for course, signal in COURSES.items()}
-    network = node_network(site, span, [name])
     columns = {
         "kernel_active": _reduced(found["kernel_active"], span, "mean"),
         "tensor_active": _reduced(found["tensor_active"], span, "mean"),
         "node_power_watts": _reduced(found["power_watts"], span, "sum"),
         "hottest_celsius": _reduced(found["temperature_celsius"], span, "max"),
-        "nic_transmit": network,
-        "nic_receive": tuple(None for _ in span.times()),
+        "nic_transmit": node_network(site, span, [name], ["transmit"]),
+        "nic_receive": node_network(site, span, [name], ["receive"]),
     }
     return NodePage(
         status=status,

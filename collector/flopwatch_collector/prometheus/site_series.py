@@ -1,6 +1,7 @@
 """Courses over time and node by node, aggregated by the server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from flopwatch.query import NodeInfo, Series
 from flopwatch_collector.prometheus.dialect import (
@@ -23,13 +24,16 @@ from flopwatch_collector.prometheus.promql import Course, Span
 from flopwatch_collector.prometheus.site import Site
 
 Column = tuple[float | None, ...]
-NETWORKS = (
-    "hw_network_io_bytes_total",
-    "node_infiniband_port_data_transmitted_bytes_total",
-    "node_infiniband_port_data_received_bytes_total",
-    "node_network_transmit_bytes_total",
-    "node_network_receive_bytes_total",
-)
+Way = Literal["transmit", "receive"]
+WAYS: tuple[Way, ...] = ("transmit", "receive")
+INFINIBAND: Mapping[Way, str] = {
+    "transmit": "node_infiniband_port_data_transmitted_bytes_total",
+    "receive": "node_infiniband_port_data_received_bytes_total",
+}
+INTERFACES: Mapping[Way, str] = {
+    "transmit": "node_network_transmit_bytes_total",
+    "receive": "node_network_receive_bytes_total",
+}
 VIRTUAL = "lo|veth.*|docker.*|br-.*|cali.*|cilium.*|flannel.*|cni.*|virbr.*|tun.*|tap.*|bond.*"
 """Interfaces that carry what another one counts already."""
 
@@ -156,26 +160,38 @@ def _links(site: Site, scope: Scope, span: Span) -> Column:
     return column_of(site.course(expression, span), span)
 
 
-def node_network(site: Site, span: Span, nodes: Sequence[str]) -> Column:
-    """Bytes over the nodes' ports: of our agents, else InfiniBand's, else of real interfaces."""
+def node_network(site: Site, span: Span, nodes: Sequence[str], ways: Sequence[Way] = WAYS) -> Column:
+    """Bytes over the nodes' ports: of our agents, else InfiniBand's, else of real interfaces.
+
+    Of an agent's ports the RDMA ones, Ethernet on a node that has none.
+    """
     if not nodes:
         return tuple(None for _ in span.times())
-    where = node_matcher(nodes)
-    within = window(span)
+    where, within = node_matcher(nodes), window(span)
 
-    def rate(name: str, more: str = "") -> str:
-        return f"sum (rate({name}{{{where}{more}}}[{within}]))"
+    def agents(way: Way) -> str:
+        moved = f'rate(hw_network_io_bytes_total{{{where},network_io_direction="{way}"}}[{within}])'
+        each = f"max by (instance, port) ({moved})"
+        return f"sum ({each} and on (instance, port) ({_PORTS}))"
 
-    own, sent, received, out, into = NETWORKS
+    def rate(names: Mapping[Way, str], way: Way, more: str = "") -> str:
+        return f"sum (rate({names[way]}{{{where}{more}}}[{within}]))"
+
     real = f',device!~"{VIRTUAL}"'
-    expression = " or ".join(
-        (
-            rate(own),
-            f"({rate(sent)} + {rate(received)})",
-            f"({rate(out, real)} + {rate(into, real)})",
-        )
+    sources: tuple[Callable[[Way], str], ...] = (
+        agents,
+        lambda way: rate(INFINIBAND, way),
+        lambda way: rate(INTERFACES, way, real),
     )
+    expression = " or ".join(f"({' + '.join(map(source, ways))})" for source in sources)
     return column_of(site.course(expression, span), span)
+
+
+_PORTS = (
+    'flopwatch_port_info{role="rdma"} or '
+    '(flopwatch_port_info{role="ethernet"} unless on (instance) flopwatch_port_info{role="rdma"})'
+)
+"""An agent's ports that carry a job's traffic."""
 
 
 def node_matcher(nodes: Sequence[str]) -> str:

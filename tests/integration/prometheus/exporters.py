@@ -5,7 +5,7 @@ BLANK = "9223372036854775794"
 """DCGM's blank of 64 bits."""
 
 
-def line(name: str, value: object, **labels: str) -> str:
+def line(name: str, value: object, /, **labels: str) -> str:
     told = ",".join(f'{key}="{text}"' for key, text in labels.items())
     return f"{name}{{{told}}} {value}"
 

@@ -1,7 +1,8 @@
 """Exporters as other sites run them: scraped twice, in pods of their own, with few metrics; worked out by hand.
 
 node-a: dcgm-exporter in Kubernetes, which calls the node by its own pod, scraped by two jobs. node-b: two exporters, of
-which one knows the pods. node-c: nothing but profiling metrics, for a Slurm job. node-d: a GPU in MIG mode.
+which one knows the pods. node-c: nothing but profiling metrics, for a Slurm job. node-d: a GPU in MIG mode. node-e: an
+agent of ours, scraped by two jobs, whose ports begin anew every few seconds.
 """
 
 import time
@@ -78,6 +79,32 @@ def sliced(host: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+BEGIN = time.time()
+RATE = 1e6
+
+
+def agent() -> str:
+    """A GPU of Slurm job 99, an RDMA port, and ports that carry no job's traffic; counters begin anew every 7 s."""
+    gpu = {"gpu_uuid": "GPU-node-e-0"}
+    run = (time.time() - BEGIN) % 7.0
+    lines = [
+        line("flopwatch_gpu_up", 1, **gpu),
+        line("flopwatch_gpu_info", 1, **gpu, name=H100, slot="0000:01:00.0", index="0", mig_profile=""),
+        line("flopwatch_job_gpu_info", 1, **gpu, job_id="99", scheduler="slurm", user="ann", account="nlp"),
+        line("hw_gpu_utilization_ratio", 0.7, **gpu),
+    ]
+    for port, role, rate in (
+        ("mlx5_0/1", "rdma", RATE),
+        ("eth0", "ethernet", 1e9),
+        ("bmc", "management", 1e9),
+    ):
+        lines.append(line("flopwatch_port_info", 1, port=port, role=role, scope="port"))
+        for way, share in (("transmit", 1.0), ("receive", 3.0)):
+            moved = round(rate * share * run)
+            lines.append(line("hw_network_io_bytes_total", moved, port=port, network_io_direction=way))
+    return "\n".join(lines) + "\n"
+
+
 def scrape(job: str, exporter: Exporter, **labels: str) -> dict[str, Any]:
     return {"job_name": job, "static_configs": [{"targets": [exporter.target], "labels": labels}]}
 
@@ -87,6 +114,7 @@ def server(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     inside = Exporter(lambda: gpus("node-a", 2, told="nvidia-dcgm-exporter-x7x2z", **POD))
     knowing, bare = Exporter(lambda: gpus("node-b", 2, **POD)), Exporter(lambda: gpus("node-b", 2))
     few, mig = Exporter(lambda: profiled("node-c", 4)), Exporter(lambda: sliced("node-d"))
+    own = Exporter(agent)
     scrapes = [
         scrape("dcgm", inside, node="node-a"),
         scrape("again", inside, node="node-a", instance="10.0.0.7:9400"),
@@ -94,14 +122,17 @@ def server(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         scrape("bare", bare),
         scrape("few", few),
         scrape("mig", mig),
+        scrape("own", own, instance="node-e:9095"),
+        scrape("own again", own, instance="node-e:9095"),
     ]
     with servers.running(
         request.param, tmp_path_factory.mktemp(request.param), more={"scrape_configs": scrapes}
     ) as made:
         tensor = "count_over_time(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE[1m]) > 3"
         eventually(lambda: len(made.query(tensor)) == 2 * 2 + 2 * 2 + 4 + 2, 60)
+        eventually(lambda: made.query("min(resets(hw_network_io_bytes_total[1m])) > 1"), 60)
         yield made
-    for exporter in (inside, knowing, bare, few, mig):
+    for exporter in (inside, knowing, bare, few, mig, own):
         exporter.stop()
 
 
@@ -115,20 +146,22 @@ def query(server: Server, monkeypatch: pytest.MonkeyPatch) -> PrometheusQuery:
 
 def test_every_gpu_counts_once_and_nodes_are_called_by_their_names(query: PrometheusQuery) -> None:
     (cluster,) = query.status().clusters
-    assert (cluster.nodes, cluster.gpus, cluster.gpus_reporting) == (4, 9, 9)
+    assert (cluster.nodes, cluster.gpus, cluster.gpus_reporting) == (5, 10, 10)
     assert [(row.node, row.gpus) for row in query.nodes(Range()).nodes] == [
-        ("node-a", 2), ("node-b", 2), ("node-c", 4), ("node-d", 1),
+        ("node-a", 2), ("node-b", 2), ("node-c", 4), ("node-d", 1), ("node-e", 1),
     ]  # fmt: skip
 
 
 def test_a_job_has_the_gpus_that_it_has_however_often_they_are_scraped(query: PrometheusQuery) -> None:
-    slurm, pod = query.jobs(Range(seconds=60.0)).rows
+    slurm, pod, own = query.jobs(Range(seconds=60.0)).rows
     assert (pod.job_id, pod.gpus, pod.nodes) == ("vision.vit-0", 4, 2)
     assert pod.mfu.value_ratio == pytest.approx(0.4)
     assert (slurm.job_id, slurm.gpus, slurm.nodes) == ("slurm-31", 4, 1)
     assert slurm.kernel_active_ratio == pytest.approx(0.6)
     assert slurm.tensor_active_ratio == pytest.approx(0.2)
     assert slurm.mfu.value_ratio is None, "its clock is not known"
+    assert (own.job_id, own.user, own.gpus, own.nodes) == ("99", "ann", 1, 1)
+    assert own.kernel_active_ratio == pytest.approx(0.7)
 
     job = query.job("vision.vit-0", Range(seconds=60.0))
     assert job is not None
@@ -142,6 +175,18 @@ def test_the_power_of_a_node_is_that_of_its_gpus_each_once(query: PrometheusQuer
         assert node is not None
         assert node.series.columns["node_power_watts"][-1] == pytest.approx(2 * 500.0)
         assert node.series.columns["hottest_celsius"][-1] == pytest.approx(51.0)
+
+
+def test_an_agent_s_rdma_ports_are_a_node_s_network_also_while_they_begin_anew(
+    query: PrometheusQuery,
+) -> None:
+    node = query.node("node-e", Range(seconds=60.0))
+    assert node is not None
+    sent, received = (node.series.columns[name][-1] for name in ("nic_transmit", "nic_receive"))
+    # A server that was just started spreads what it has seen over its window. With Ethernet, or with a port that begins
+    # anew taken for one that goes on, it would be a hundred times more, or less than nothing.
+    assert 0.0 < sent < 1.2 * RATE
+    assert received == pytest.approx(3.0 * sent, rel=1e-3)
 
 
 def test_instances_of_a_gpu_are_not_taken_for_the_gpu(query: PrometheusQuery) -> None:
