@@ -18,6 +18,7 @@ from flopwatch_collector.alerting.rehearsal import Rehearse
 from flopwatch_collector.api import (
     alerts,
     audit,
+    bodies,
     costs,
     errors,
     export,
@@ -123,6 +124,7 @@ def build(
     _describe(app)
     if parts.mount is not None:
         _add_pages(app, parts)
+    app.add_middleware(bodies.LimitedBodies)
     app.add_middleware(audit.Audited, audit=parts.doors.audit)
     app.add_middleware(SameSite, access=parts.doors.access, public_url=parts.settings.public_url)
     return app

@@ -6,9 +6,12 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flopwatch_collector.api.access import retry_after
-from flopwatch_collector.api.errors import FieldProblem, Refused
+from flopwatch_collector.api.errors import FieldProblem, Refused, response
 from flopwatch_collector.ingest.decode import MalformedBatch, shorten, shown
 from flopwatch_collector.store.port import Overloaded, Unavailable
 
@@ -18,23 +21,50 @@ B = TypeVar("B", bound=BaseModel)
 R = TypeVar("R")
 
 
+class LimitedBodies:
+    """In front of every route: no more of a body than ``MAX_BODY_BYTES`` is taken, whoever sends it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; 413 for a body that is longer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        told = Headers(scope=scope).get("content-length", "")
+        if told.isdecimal() and int(told) > MAX_BODY_BYTES:
+            await response(_too_large())(scope, receive, send)
+            return
+        taken = 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MAX_BODY_BYTES:
+                raise HTTPException(413, _too_large().problem.message)
+            return message
+
+        await self._app(scope, counted, send)
+
+
+def _too_large() -> Refused:
+    return Refused(413, "too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
+
+
 async def read(request: Request, kind: type[B]) -> B:
-    """The body as ``kind``, never more than 4 MiB of it in memory.
+    """The body as ``kind``; ``LimitedBodies`` bounds it.
 
     Raises:
-        Refused: 413, 415, or 422 with the fields.
+        Refused: 415, or 422 with the fields.
     """
     told = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if told != "application/json":
         message = f"content-type is {shorten(told)!r}; allowed: application/json"
         raise Refused(415, "unsupported_content", message)
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            raise Refused(413, "too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
     try:
-        return kind.model_validate_json(body)
+        return kind.model_validate_json(await request.body())
     except ValidationError as error:
         problems = [
             FieldProblem(

@@ -89,7 +89,7 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
 async def _http(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
-    words = {404: "not_found", 405: "method_not_allowed"}
+    words = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
     headers = dict(error.headers or {})
     return response(
         Refused(error.status_code, words.get(error.status_code, "refused"), error.detail, headers=headers)

@@ -127,7 +127,7 @@ class Intake:
             ClientDisconnect: the sender went away before the body was there.
         """
         try:
-            caller = await self._parts.access.caller(headers, address, "ingest")
+            caller = await self._parts.access.caller(headers, address, "ingest", changes=True)
             batch = await _read(headers, receive, self._parts.settings.max_body_bytes)
             sent_at = _sent_at(headers)
             _check_rate(self._limits, f"{caller.address} {batch.node}")
