@@ -218,8 +218,6 @@ def _require_own_ranges(own: OwnCosts) -> None:
     table = "costs.own"
     for name in ("gpus", "gpus_per_server", "pue"):
         _least(own, table, name, 1.0)
-    if own.pue is not None and own.pue > MOST_PUE:
-        raise SettingError(f"{table}.pue", own.pue, f"from 1 to {MOST_PUE:g} (1.3 for 30 % on top)")
     if own.gpus is not None and not own.gpus.is_integer():
         raise SettingError(f"{table}.gpus", own.gpus, "a whole number of at least 1")
     for name in ("life_years", "remaining_years"):
@@ -231,6 +229,7 @@ def _require_own_ranges(own: OwnCosts) -> None:
         if value is not None and value >= 1.0:
             raise SettingError(f"{table}.{name}", value, "a ratio from 0 to below 1 (0.1 for 10 %)")
     _most(own, table, "maintenance_ratio", 1.0)
+    _most(own, table, "pue", MOST_PUE)
     idle, busy = own.idle_kw_per_gpu, own.busy_kw_per_gpu
     if idle is not None and busy is not None and busy < idle:
         raise SettingError(f"{table}.busy_kw_per_gpu", busy, f"at least idle_kw_per_gpu ({idle:g})")

@@ -13,6 +13,8 @@ LABEL_BYTES = 160
 """A stack of labels is not longer."""
 _CRI = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (stdout|stderr) ([FP]) ")
 _MESSAGE_KEYS = ("log", "message", "msg", "text", "textPayload", "body")
+_DOCKER_KEYS = {"log", "stream", "time", "attrs"}
+"""A forwarder (Fluent Bit, Vector) puts more beside them, and takes the line feed off."""
 _TIME_KEYS = ("time", "timestamp", "asctime", "ts", "@timestamp")
 _PREFIXES = tuple(
     re.compile(form)
@@ -110,7 +112,7 @@ class Unframer:
             return None
         stream = str(document.get("stream", ""))
         if "log" in document and "stream" in document:
-            if not message.endswith(("\n", "\r")):
+            if not message.endswith(("\n", "\r")) and document.keys() <= _DOCKER_KEYS:
                 self._open(stream, message.encode())
                 return []
             before = self._parts.pop(stream, None)

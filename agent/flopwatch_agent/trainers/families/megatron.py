@@ -95,6 +95,7 @@ DEEPSPEED_PIPELINE = Grammar(
         number_field("seconds", r"iter time \(s\): "),
         number_field("samples_per_second", r"samples/sec: "),
     ),
+    secondary=True,
 )
 
 DEEPSPEED_STEP = Grammar(

@@ -1,7 +1,7 @@
 """Which keys of a JSON record mean which quantity: tables, one a kind of record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flopwatch_agent.trainers.grammar import Grammar, anchor
 
@@ -195,6 +195,9 @@ PLAIN = KeyGrammar(
 )
 """A record of any training loop that names its step and loss."""
 
+PLAIN_BY_OTHER_NAMES = tuple(replace(PLAIN, has=(name,)) for name in ("iteration", "global_step"))
+
 KINDS = (
     MS_SWIFT, MEGATRON_SWIFT, AUTOMODEL, LLAMAFACTORY, MEGATRON_HISTORY, TRACKER_HISTORY, FAIRSEQ, MMENGINE, PLAIN,
+    *PLAIN_BY_OTHER_NAMES,
 )  # fmt: skip

@@ -85,6 +85,16 @@ LINES = {
         "I0501 10:00:00.1 140 controller.py:467] train | step:   {n}000 | steps/sec:    5.0 | output: {{'training_loss': 1.{n}, 'learning_rate': 1e-4}}\n",
         (3000, 0.2, None, 1.3),
     ),
+    "GPT-NeoX beside DeepSpeed's line of the same step": (
+        "steps: {n} loss: 10.{n} iter time (s): 3.125 samples/sec: 327.8\n samples/sec: 327.8 | iteration {n:8}/ 320000 | elapsed time per iteration (ms): 3123.0"
+        " | learning rate: 1E-5 | approx flops per GPU: 55.3TFLOPS | lm_loss: 1.0{n}E+01 | loss scale: 4096.0 | number of skipped iterations:   0 |\n",
+        (3, 3.123, None, 10.3),
+    ),
+    "a line that a forwarder wrapped and took the line feed off": (
+        '{{"stream":"stdout","logtag":"F","log":"iter {n}: loss 2.{n}, time 250.00ms, mfu 40.00%","kubernetes":{{"pod_name":"x"}}}}\n',
+        (3, 0.25, None, 2.3),
+    ),
+    "JSON lines that count iterations": ('{{"iteration": {n}, "train_loss": 2.{n}, "step_time_ms": 250.0}}\n', (3, 0.25, None, 2.3)),
     "Composer under ts, with its counter of tokens": (
         "2025-01-01 10:00:0{n} [batch={n}0/100]:\n2025-01-01 10:00:0{n} \t Train time/batch: {n}9\n2025-01-01 10:00:0{n} \t Train time/token: {n}0000\n"
         "2025-01-01 10:00:0{n} \t Train loss/train/total: 2.{n}\n2025-01-01 10:00:0{n} \t Train throughput/tokens_per_sec: 500.0\n",
