@@ -1,7 +1,11 @@
 """What made other agents fail in the field: each cause on the fake library, and what ours does."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import eventually
 from tests.integration.agent.kubelet import answering, container, pod
@@ -54,3 +58,59 @@ def test_a_gpu_without_an_energy_counter_has_no_energy_and_not_none_of_it(
 
     assert f'hw_energy_joules_total{{gpu_uuid="{GPU.format(0)}"}}' not in found
     assert found['flopwatch_gpu_metric_available{metric="hw_energy_joules_total"}'] == 0.0
+
+
+OPENED_AGAIN = """
+import os, sys, time
+from pathlib import Path
+from flopwatch_agent.rounds import Rounds
+from flopwatch_agent.sources import gpu
+
+gpu.RETRY_SECONDS, gpu.MISMATCH_RESTART_SECONDS = 0.2, 0.5
+source = gpu.GpuSource(rounds=Rounds(0.2), gpm=False)
+source.start()
+
+def wait(condition):
+    end = time.monotonic() + 60
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+wait(lambda: source.inventory().reason != gpu.OPENING)
+print(source.inventory().nvml, flush=True)
+time.sleep(1.0)
+print(source.needs_restart, flush=True)
+scenario = Path(os.environ["FAKE_NVML_SCENARIO"])
+scenario.with_suffix(".new").write_text("gpus 2\\n")
+scenario.with_suffix(".new").replace(scenario)
+wait(lambda: len(source.inventory().gpus) == 2)
+print(source.inventory().nvml, len(source.inventory().gpus), source.needs_restart, flush=True)
+source.stop(20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "restarts"),
+    [
+        (9, "absent", False),
+        (12, "absent", False),
+        (28, "absent", False),
+        (18, "failed", True),
+        (999, "failed", True),
+    ],
+)
+def test_a_driver_that_does_not_open_is_tried_until_it_does_and_by_a_new_process_where_only_that_helps(
+    fake_nvml: FakeNvml, code: int, state: str, restarts: bool
+) -> None:
+    fake_nvml.write(f"init {code}")
+
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED_AGAIN],
+        env={**os.environ, **fake_nvml.environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=250,
+    )
+
+    assert done.stdout.split("\n") == [state, str(restarts), "ok 2 False", ""]
