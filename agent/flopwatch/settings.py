@@ -25,7 +25,9 @@ class SettingError(ValueError):
     """A setting is wrong; the message has its name, its value and what is allowed."""
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
-        super().__init__(f"setting {name} is {value!r}; allowed: {allowed}")
+        missing = name.startswith("-") and value is None
+        what = f"option {name} is missing" if missing else f"setting {name} is {value!r}"
+        super().__init__(f"{what}; allowed: {allowed}")
         self.name = name
         self.value = value
         self.allowed = allowed

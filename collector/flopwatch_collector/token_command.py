@@ -71,6 +71,7 @@ def _create(tokens: Tokens, arguments: argparse.Namespace) -> int:
     teams = tuple(sorted({team.strip() for team in arguments.team if team.strip()}))
     if arguments.team and (not teams or arguments.role != "viewer"):
         raise SettingError("--team", ", ".join(arguments.team), "names of teams, of a token of role viewer")
+    first = not tokens.all()
     token, secret = tokens.create(arguments.role, arguments.name or getpass.getuser(), teams)
     if arguments.json:
         sys.stdout.write(json.dumps({**_public(token), "secret": secret}) + "\n")
@@ -79,7 +80,16 @@ def _create(tokens: Tokens, arguments: argparse.Namespace) -> int:
         f"token {token.token_id}, role {token.role}, for {token.name}; its secret is shown only now:\n"
     )
     sys.stdout.write(secret + "\n")
+    if first:
+        sys.stderr.write(_FIRST)
     return 0
+
+
+_FIRST = (
+    "From now on this collector asks for a token: pages and API for one of role viewer, operator or admin"
+    " (flopwatch token create --role viewer),\nevery agent, also that of 'flopwatch up', for one of role agent"
+    " (agent.token_file or FLOPWATCH_AGENT_TOKEN_FILE).\n"
+)
 
 
 def _list(tokens: Tokens, arguments: argparse.Namespace) -> int:

@@ -129,6 +129,16 @@ def test_a_token_made_on_the_command_line_opens_a_running_collector(tmp_path: Pa
     assert made["secret"] not in log
 
 
+def test_only_the_first_token_says_that_from_now_on_everybody_needs_one(tmp_path: Path) -> None:
+    first = run(tmp_path, "token", "create", "--role", "agent")
+    second = run(tmp_path, "token", "create", "--role", "viewer")
+
+    assert "flopwatch token create --role viewer" in first.stderr
+    assert "agent.token_file" in first.stderr
+    assert "From now on" not in second.stderr
+    assert [len(each.stdout.split()) for each in (first, second)] == [1, 1]
+
+
 def test_tokens_are_listed_without_their_secrets(tmp_path: Path) -> None:
     made = json.loads(run(tmp_path, "token", "create", "--role", "agent", "--name", "nodes", "--json").stdout)
 
