@@ -178,10 +178,13 @@ def slower(site: Site) -> None:
     ends = even(800.0) + [800.0 + end for end in even(1_200.0, 15.0)]
     for each in (steps(start, ends[:80]), steps(start, ends[80:], first=81, seconds=15.0)):
         site.push("n1", start, 2_000.0, job=job_ref(), samples=BUSY if each[0].step == 1 else {}, steps=each)
-    open_one = Phase(
-        job="slurm:17", kind="checkpoint", source="log", source_id="log-17", begin_seconds=start + 2_000.0
-    )
-    site.push("n1", start + 2_000.0, INTERVAL, job=job_ref(), samples=BUSY, phases=(open_one,))
+    phases = [
+        Phase(
+            job="slurm:17", kind="checkpoint", source="log", source_id="log-17", begin_seconds=begin, end_seconds=end
+        )
+        for begin, end in ((start + 794.0, start + 799.0), (start + 2_000.0, None))
+    ]  # fmt: skip
+    site.push("n1", start + 2_000.0, INTERVAL, job=job_ref(), samples=BUSY, phases=phases)
     look(site)
 
 
