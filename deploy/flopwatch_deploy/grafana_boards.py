@@ -1,6 +1,6 @@
 """The dashboards: fleet, job, node."""
 
-from flopwatch_deploy.grafana_panels import Board, Panel, Variable, ratio, stat
+from flopwatch_deploy.grafana_panels import Board, Panel, Variable, graph, ratio, stat
 
 CLUSTER = Variable(name="cluster", query="label_values(flopwatch_fleet_gpus, cluster)")
 C = 'cluster=~"$cluster"'
@@ -45,15 +45,13 @@ FLEET = Board(
             kind="bargauge",
             note="GPU-hours since midnight",
         ),
-        Panel(
-            title="GPU time of closed windows",
-            queries=(
-                (
-                    f"sum by (ledger_class) (flopwatch_fleet_window_gpu_seconds{{{C}}}) / 300",
-                    "{{ledger_class}}",
-                ),
+        graph(
+            "GPU time of closed windows",
+            "short",
+            (
+                f"sum by (ledger_class) (flopwatch_fleet_window_gpu_seconds{{{C}}}) / 300",
+                "{{ledger_class}}",
             ),
-            unit="short",
             stacked=True,
             note="GPUs by class; only where the collector writes remotely",
         ),
@@ -70,30 +68,27 @@ FLEET = Board(
             unit="short",
             kind="table",
         ),
-        Panel(title="Power", queries=((f"cluster:hw_power_watts:sum{{{C}}}", "{{cluster}}"),), unit="watt"),
+        graph("Power", "watt", (f"cluster:hw_power_watts:sum{{{C}}}", "{{cluster}}")),
         ratio("Waste of capacity today", (f"cluster:flopwatch_fleet_waste:ratio{{{C}}}", "{{cluster}}")),
-        Panel(
-            title="Runs that restart, save slowly or stutter",
-            queries=(
-                (f"flopwatch_job_recent_launches{{{C}}} > 1", "{{job_id}}: launches in half an hour"),
-                (
-                    f"flopwatch_job_launches_without_checkpoint{{{C}}} > 1",
-                    "{{job_id}}: launches without a newer checkpoint",
-                ),
+        graph(
+            "Runs that restart, save slowly or stutter",
+            "short",
+            (f"flopwatch_job_recent_launches{{{C}}} > 1", "{{job_id}}: launches in half an hour"),
+            (
+                f"flopwatch_job_launches_without_checkpoint{{{C}}} > 1",
+                "{{job_id}}: launches without a newer checkpoint",
             ),
-            unit="short",
         ),
         ratio(
             "Steps far longer than usual, time in checkpoints",
             (f"topk(10, flopwatch_job_step_spike_ratio{{{C}}} > 0.01)", "{{job_id}}: long steps"),
             (f"topk(10, flopwatch_job_checkpoint_ratio{{{C}}} > 0.01)", "{{job_id}}: checkpoints"),
         ),
-        Panel(
-            title="Budgets",
-            queries=(
-                ("flopwatch_budget_used_ratio", "{{budget}}: used"),
-                ("flopwatch_budget_forecast_ratio", "{{budget}}: by the period's end"),
-            ),
+        graph(
+            "Budgets",
+            "percentunit",
+            ("flopwatch_budget_used_ratio", "{{budget}}: used"),
+            ("flopwatch_budget_forecast_ratio", "{{budget}}: by the period's end"),
             note="1 is all of it",
         ),
         ratio(
@@ -101,24 +96,20 @@ FLEET = Board(
             (f"cluster:flopwatch_fleet_steps:ratio{{{C}}}", "{{cluster}}"),
             note="Goodput of all leased GPUs: jobs that report no steps count as none",
         ),
-        Panel(
-            title="Collectors on duty",
-            queries=(
-                ("flopwatch_collector_on_duty", "{{instance}}"),
-                ("sum(flopwatch_collector_on_duty)", "all: 1 is right"),
-            ),
-            unit="short",
+        graph(
+            "Collectors on duty",
+            "short",
+            ("flopwatch_collector_on_duty", "{{instance}}"),
+            ("sum(flopwatch_collector_on_duty)", "all: 1 is right"),
             note="Of several collectors one does the periodic work",
         ),
-        Panel(
-            title="Age of the collectors' periodic work",
-            queries=(
-                (
-                    "flopwatch_collector_periodic_age_seconds and on (instance) (flopwatch_collector_on_duty == 1)",
-                    "{{instance}} {{task}}",
-                ),
+        graph(
+            "Age of the collectors' periodic work",
+            "s",
+            (
+                "flopwatch_collector_periodic_age_seconds and on (instance) (flopwatch_collector_on_duty == 1)",
+                "{{instance}} {{task}}",
             ),
-            unit="s",
         ),
     ),
 )
@@ -153,35 +144,29 @@ JOB = Board(
             (f"flopwatch_job_kernel_active_ratio{{{J}}}", "kernels active"),
             (f"flopwatch_job_tensor_active_ratio{{{J}}}", "tensor active"),
         ),
-        Panel(
-            title="Newest step", queries=((f"flopwatch_job_last_step{{{J}}}", "step"),), unit="short", width=8
-        ),
-        Panel(
-            title="Time since the newest step",
-            queries=((f"time() - flopwatch_job_last_step_timestamp_seconds{{{J}}}", "age"),),
-            unit="s",
+        graph("Newest step", "short", (f"flopwatch_job_last_step{{{J}}}", "step"), width=8),
+        graph(
+            "Time since the newest step",
+            "s",
+            (f"time() - flopwatch_job_last_step_timestamp_seconds{{{J}}}", "age"),
             width=8,
         ),
-        Panel(title="State", queries=((f"flopwatch_job_state{{{J}}}", "{{state}}"),), unit="short", width=8),
+        graph("State", "short", (f"flopwatch_job_state{{{J}}}", "{{state}}"), width=8),
         Panel(
             title="Who", queries=((f"flopwatch_job_info{{{J}}}", ""),), unit="short", kind="table", width=24
         ),
-        Panel(
-            title="Launches in half an hour, and without a newer checkpoint",
-            queries=(
-                (f"flopwatch_job_recent_launches{{{J}}}", "launches"),
-                (f"flopwatch_job_launches_without_checkpoint{{{J}}}", "without a newer checkpoint"),
-            ),
-            unit="short",
+        graph(
+            "Launches in half an hour, and without a newer checkpoint",
+            "short",
+            (f"flopwatch_job_recent_launches{{{J}}}", "launches"),
+            (f"flopwatch_job_launches_without_checkpoint{{{J}}}", "without a newer checkpoint"),
             width=8,
         ),
-        Panel(
-            title="Blocking checkpoints",
-            queries=(
-                (f"flopwatch_job_checkpoint_seconds{{{J}}}", "shortest of the newest three"),
-                (f"flopwatch_job_checkpoint_usual_seconds{{{J}}}", "usual"),
-            ),
-            unit="s",
+        graph(
+            "Blocking checkpoints",
+            "s",
+            (f"flopwatch_job_checkpoint_seconds{{{J}}}", "shortest of the newest three"),
+            (f"flopwatch_job_checkpoint_usual_seconds{{{J}}}", "usual"),
             width=8,
         ),
         ratio(
@@ -190,14 +175,12 @@ JOB = Board(
             (f"flopwatch_job_checkpoint_ratio{{{J}}}", "of its time in checkpoints"),
             width=8,
         ),
-        Panel(
-            title="GPU time used, held without work, declared",
-            queries=(
-                (f"flopwatch_job_used_gpu_seconds{{{J}}} / 3600", "used"),
-                (f"flopwatch_job_idle_gpu_seconds{{{J}}} / 3600", "held without work"),
-                (f"flopwatch_job_declared_gpu_seconds{{{J}}} / 3600", "declared"),
-            ),
-            unit="short",
+        graph(
+            "GPU time used, held without work, declared",
+            "short",
+            (f"flopwatch_job_used_gpu_seconds{{{J}}} / 3600", "used"),
+            (f"flopwatch_job_idle_gpu_seconds{{{J}}} / 3600", "held without work"),
+            (f"flopwatch_job_declared_gpu_seconds{{{J}}} / 3600", "declared"),
             note="GPU-hours since it began",
         ),
         ratio(
@@ -205,21 +188,18 @@ JOB = Board(
             (f"max by (job_id) (flopwatch_job_mfu_ratio{{{J}}})", "this run"),
             (f"flopwatch_job_norm_mfu_ratio{{{J}}}", "median of others of its size, GPU and format"),
         ),
-        Panel(
-            title="Hosts: main thread and busiest data loader",
-            queries=(
-                (f"flopwatch_job_main_thread_ratio{{{A}}}", "{{instance}} main thread"),
-                (f"flopwatch_job_loader_busiest_ratio{{{A}}}", "{{instance}} data loader"),
-            ),
+        graph(
+            "Hosts: main thread and busiest data loader",
+            "percentunit",
+            (f"flopwatch_job_main_thread_ratio{{{A}}}", "{{instance}} main thread"),
+            (f"flopwatch_job_loader_busiest_ratio{{{A}}}", "{{instance}} data loader"),
             note="Of one core; a main thread that spins while it waits for the GPU counts as busy",
         ),
-        Panel(
-            title="Hosts: CPU of training and of data loaders",
-            queries=(
-                (f"flopwatch_job_training_cpu_cores{{{A}}}", "{{instance}} training"),
-                (f"flopwatch_job_loader_cpu_cores{{{A}}}", "{{instance}} data loaders"),
-            ),
-            unit="short",
+        graph(
+            "Hosts: CPU of training and of data loaders",
+            "short",
+            (f"flopwatch_job_training_cpu_cores{{{A}}}", "{{instance}} training"),
+            (f"flopwatch_job_loader_cpu_cores{{{A}}}", "{{instance}} data loaders"),
             note="Cores",
         ),
         ratio(
@@ -227,28 +207,24 @@ JOB = Board(
             (f"flopwatch_job_io_wait_ratio{{{A}}}", "{{instance}} waits for storage"),
             (f"flopwatch_job_pressure_ratio{{{A}}}", "{{instance}} {{resource}}"),
         ),
-        Panel(
-            title="Hosts: pages read from storage",
-            queries=(
-                (f"rate(flopwatch_job_major_faults_total{{{A}}}[5m])", "{{instance}} major faults"),
-                (f"rate(flopwatch_job_cache_refaults_total{{{A}}}[5m])", "{{instance}} read again"),
-            ),
-            unit="short",
+        graph(
+            "Hosts: pages read from storage",
+            "short",
+            (f"rate(flopwatch_job_major_faults_total{{{A}}}[5m])", "{{instance}} major faults"),
+            (f"rate(flopwatch_job_cache_refaults_total{{{A}}}[5m])", "{{instance}} read again"),
             note="A second",
         ),
-        Panel(
-            title="Hosts: storage of the job",
-            queries=((f"rate(flopwatch_job_disk_io_bytes_total{{{A}}}[5m])", "{{instance}} {{direction}}"),),
-            unit="Bps",
+        graph(
+            "Hosts: storage of the job",
+            "Bps",
+            (f"rate(flopwatch_job_disk_io_bytes_total{{{A}}}[5m])", "{{instance}} {{direction}}"),
             note="Local disks; storage over the network is not in it",
         ),
-        Panel(
-            title="Hosts: memory of the job",
-            queries=(
-                (f"flopwatch_job_memory_usage_bytes{{{A}}}", "{{instance}} used"),
-                (f"flopwatch_job_memory_limit_bytes{{{A}}}", "{{instance}} limit"),
-            ),
-            unit="bytes",
+        graph(
+            "Hosts: memory of the job",
+            "bytes",
+            (f"flopwatch_job_memory_usage_bytes{{{A}}}", "{{instance}} used"),
+            (f"flopwatch_job_memory_limit_bytes{{{A}}}", "{{instance}} limit"),
         ),
     ),
 )
@@ -265,38 +241,29 @@ NODE = Board(
         stat("Batches waiting", f"flopwatch_spool_waiting_batches{{{N}}}", "short"),
         ratio("Kernels active", (f"hw_gpu_utilization_ratio{{{N}}}", "{{gpu_uuid}}")),
         ratio("Tensor active", (f"flopwatch_gpu_tensor_active_ratio{{{N}}}", "{{gpu_uuid}}")),
-        Panel(title="Power", queries=((f"hw_power_watts{{{N}}}", "{{gpu_uuid}}"),), unit="watt"),
-        Panel(
-            title="Temperature", queries=((f"hw_temperature_celsius{{{N}}}", "{{gpu_uuid}}"),), unit="celsius"
-        ),
-        Panel(
-            title="SM clock",
-            queries=((f"flopwatch_gpu_sm_clock_hertz{{{N}}}", "{{gpu_uuid}}"),),
-            unit="hertz",
-        ),
+        graph("Power", "watt", (f"hw_power_watts{{{N}}}", "{{gpu_uuid}}")),
+        graph("Temperature", "celsius", (f"hw_temperature_celsius{{{N}}}", "{{gpu_uuid}}")),
+        graph("SM clock", "hertz", (f"flopwatch_gpu_sm_clock_hertz{{{N}}}", "{{gpu_uuid}}")),
         ratio(
             "Slowed down by heat or the power brake",
             (f"rate(flopwatch_gpu_throttle_seconds_total{{{N}}}[5m])", "{{gpu_uuid}}"),
         ),
-        Panel(
-            title="Memory",
-            queries=(
-                (f"hw_gpu_memory_usage_bytes{{{N}}} / hw_gpu_memory_limit_bytes{{{N}}}", "{{gpu_uuid}}"),
-            ),
+        graph(
+            "Memory",
+            "percentunit",
+            (f"hw_gpu_memory_usage_bytes{{{N}}} / hw_gpu_memory_limit_bytes{{{N}}}", "{{gpu_uuid}}"),
             most=1.0,
         ),
-        Panel(
-            title="Network",
-            queries=((f"rate(hw_network_io_bytes_total{{{N}}}[5m])", "{{port}} {{network_io_direction}}"),),
-            unit="Bps",
+        graph(
+            "Network",
+            "Bps",
+            (f"rate(hw_network_io_bytes_total{{{N}}}[5m])", "{{port}} {{network_io_direction}}"),
         ),
-        Panel(
-            title="NVLink",
-            queries=(
-                (f"rate(flopwatch_gpu_nvlink_transmit_bytes_total{{{N}}}[5m])", "{{gpu_uuid}} sent"),
-                (f"rate(flopwatch_gpu_nvlink_receive_bytes_total{{{N}}}[5m])", "{{gpu_uuid}} received"),
-            ),
-            unit="Bps",
+        graph(
+            "NVLink",
+            "Bps",
+            (f"rate(flopwatch_gpu_nvlink_transmit_bytes_total{{{N}}}[5m])", "{{gpu_uuid}} sent"),
+            (f"rate(flopwatch_gpu_nvlink_receive_bytes_total{{{N}}}[5m])", "{{gpu_uuid}} received"),
         ),
         Panel(
             title="Jobs on the GPUs",
@@ -304,11 +271,7 @@ NODE = Board(
             unit="short",
             kind="table",
         ),
-        Panel(
-            title="Sources that fail",
-            queries=((f"flopwatch_source_success{{{N}}} == 0", "{{source}}"),),
-            unit="short",
-        ),
+        graph("Sources that fail", "short", (f"flopwatch_source_success{{{N}}} == 0", "{{source}}")),
         ratio(
             "Pressure: time in which some task waited",
             (f"flopwatch_node_cpu_pressure_ratio{{{N}}}", "for a core"),
@@ -316,17 +279,12 @@ NODE = Board(
             (f"flopwatch_node_io_pressure_ratio{{{N}}}", "for storage"),
             (f"flopwatch_node_io_wait_ratio{{{N}}}", "CPUs waiting for storage"),
         ),
-        Panel(
-            title="Disks",
-            queries=((f"rate(flopwatch_node_disk_io_bytes_total{{{N}}}[5m])", "{{direction}}"),),
-            unit="Bps",
-        ),
-        Panel(
-            title="Jobs: main thread, busiest data loader",
-            queries=(
-                (f"flopwatch_job_main_thread_ratio{{{N}}}", "{{job_id}} main thread"),
-                (f"flopwatch_job_loader_busiest_ratio{{{N}}}", "{{job_id}} data loader"),
-            ),
+        graph("Disks", "Bps", (f"rate(flopwatch_node_disk_io_bytes_total{{{N}}}[5m])", "{{direction}}")),
+        graph(
+            "Jobs: main thread, busiest data loader",
+            "percentunit",
+            (f"flopwatch_job_main_thread_ratio{{{N}}}", "{{job_id}} main thread"),
+            (f"flopwatch_job_loader_busiest_ratio{{{N}}}", "{{job_id}} data loader"),
             note="Of one core",
         ),
         ratio(
@@ -334,22 +292,18 @@ NODE = Board(
             (f"flopwatch_job_io_wait_ratio{{{N}}}", "{{job_id}} waits for storage"),
             (f"flopwatch_job_pressure_ratio{{{N}}}", "{{job_id}} {{resource}}"),
         ),
-        Panel(
-            title="XIDs, PCIe and NVLink errors",
-            queries=(
-                (f"increase(flopwatch_gpu_xid_errors_total{{{N}}}[5m])", "{{gpu_uuid}} XID {{xid}}"),
-                (f"increase(flopwatch_gpu_pcie_errors_total{{{N}}}[5m])", "{{gpu_uuid}} PCIe {{kind}}"),
-                (f"increase(flopwatch_gpu_nvlink_errors_total{{{N}}}[5m])", "{{gpu_uuid}} NVLink {{kind}}"),
-            ),
-            unit="short",
+        graph(
+            "XIDs, PCIe and NVLink errors",
+            "short",
+            (f"increase(flopwatch_gpu_xid_errors_total{{{N}}}[5m])", "{{gpu_uuid}} XID {{xid}}"),
+            (f"increase(flopwatch_gpu_pcie_errors_total{{{N}}}[5m])", "{{gpu_uuid}} PCIe {{kind}}"),
+            (f"increase(flopwatch_gpu_nvlink_errors_total{{{N}}}[5m])", "{{gpu_uuid}} NVLink {{kind}}"),
         ),
-        Panel(
-            title="Network errors, waits for credits",
-            queries=(
-                (f"rate(flopwatch_network_errors_total{{{N}}}[5m])", "{{port}} errors"),
-                (f"rate(flopwatch_network_transmit_wait_ticks_total{{{N}}}[5m])", "{{port}} waits"),
-            ),
-            unit="short",
+        graph(
+            "Network errors, waits for credits",
+            "short",
+            (f"rate(flopwatch_network_errors_total{{{N}}}[5m])", "{{port}} errors"),
+            (f"rate(flopwatch_network_transmit_wait_ticks_total{{{N}}}[5m])", "{{port}} waits"),
             note="A second",
         ),
     ),

@@ -45,6 +45,11 @@ def ratio(title: str, *queries: tuple[str, str], **more: Any) -> Panel:
     return Panel(title=title, queries=queries, most=1.0, **more)
 
 
+def graph(title: str, unit: str, *queries: tuple[str, str], **more: Any) -> Panel:
+    """A panel of curves in a unit of Grafana's."""
+    return Panel(title=title, unit=unit, queries=queries, **more)
+
+
 def stat(title: str, query: str, unit: str = "percentunit", note: str = "") -> Panel:
     """One number."""
     return Panel(title=title, queries=((query, ""),), unit=unit, kind="stat", width=4, height=4, note=note)
