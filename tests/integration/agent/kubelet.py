@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.agent.agent_process import eventually
+
+from flopwatch_agent.pod_resources import PodDevices, PodResources
 
 
 def length(number: int, content: bytes) -> bytes:
@@ -41,3 +44,13 @@ def answering(path: Path, answer: bytes) -> Iterator[Path]:
         yield path
     finally:
         server.stop(None).wait(30)
+
+
+def asked(path: Path) -> tuple[tuple[PodDevices, ...], str | None]:
+    """What the agent understands of a kubelet's answer, and what it says is missing."""
+    resources = PodResources(path)
+    resources.start()
+    try:
+        return eventually(lambda: resources.pods), resources.gap
+    finally:
+        resources.stop()

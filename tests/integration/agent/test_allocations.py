@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import FakeCollector, eventually
-from tests.integration.agent.kubelet import answering, container, pod
+from tests.integration.agent.kubelet import answering, asked, container, pod
 
 from flopwatch.wire import GpuDevice, JobSighting
 from flopwatch_agent.allocated import Allocated
@@ -119,13 +119,9 @@ def kubelet(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_kubelet_is_asked_over_its_socket(kubelet: Path) -> None:
-    resources = PodResources(kubelet)
-    resources.start()
-    try:
-        found = eventually(lambda: resources.pods)
-    finally:
-        resources.stop()
+    found, gap = asked(kubelet)
 
+    assert gap is None
     assert found == (
         PodDevices(namespace="ml", name="train-0", device_ids=(A,)),
         PodDevices(namespace="ml", name="shared", device_ids=(f"{B}::2",)),

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures_nvml import FakeNvml
 from tests.integration.agent.agent_process import eventually
-from tests.integration.agent.kubelet import answering, container, pod
-
-from flopwatch_agent.pod_resources import PodResources
+from tests.integration.agent.kubelet import answering, asked, container, pod
 
 GPU = "GPU-fa4e0000-0000-4000-8000-{:012x}"
 GRPC_OWN_LIMIT_BYTES = 4 << 20
@@ -35,15 +33,10 @@ def test_an_answer_of_the_kubelet_beyond_grpcs_own_limit_is_taken(tmp_path: Path
     answer = b"".join(pod(f"train-{number}", many) for number in range(300))
     assert len(answer) > GRPC_OWN_LIMIT_BYTES
     with answering(tmp_path / "kubelet.sock", answer) as path:
-        resources = PodResources(path)
-        resources.start()
-        try:
-            found = eventually(lambda: resources.pods)
-        finally:
-            resources.stop()
+        found, gap = asked(path)
 
     assert [len(item.device_ids) for item in found] == [350] * 300
-    assert resources.gap is None
+    assert gap is None
 
 
 def test_a_gpu_without_an_energy_counter_has_no_energy_and_not_none_of_it(
