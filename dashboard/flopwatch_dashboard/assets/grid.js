@@ -66,7 +66,7 @@
     FlopwatchTrend: Trend,
     FlopwatchCause: (props) => (props.data.severity
       ? e("span", { className: "sev sev-" + props.data.severity }, icon(props.data.severity), e("span", null, props.value))
-      : e("span", { className: "muted" }, NONE)),
+      : e("span", { className: "muted" }, props.value || NONE)),
   });
 
   /* Address ↔ table. */

@@ -59,7 +59,7 @@ def _body(rows: Sequence[AlertRow], alerts: Alerts, view: View) -> list[Componen
         cells: list[Component | str] = [
             parts.severity(row.severity, view),
             html.Div([_state(row, view), *_marks(row, view)], className="al-marks"),
-            html.Div([_said(row, view), *_comments(row, zone, view)], className="al-what"),
+            html.Div([_said(row, view), *_gpu(row), *_comments(row, zone, view)], className="al-what"),
             _rule(row),
             wording.moment(since, zone, view.lang),
             view.duration(None if since is None else now - since),
@@ -114,6 +114,12 @@ def _said(row: AlertRow, view: View) -> Component:
     return (
         html.A(words, href=view.link(f"nodes/{node}"), title=words) if node else html.Span(words, title=words)
     )
+
+
+def _gpu(row: AlertRow) -> list[Component]:
+    """Which GPU it is, where it is one: without it the alerts of a node's GPUs would read alike."""
+    gpu = row.labels.get("gpu")
+    return [html.Div(gpu, className="al-word")] if gpu else []
 
 
 def _comments(row: AlertRow, zone: str, view: View) -> list[Component]:

@@ -144,7 +144,7 @@ def _waste(job: JobRow, status: Status, view: View) -> dict[str, Any]:
         else _rounded(job.waste_gpu_milliseconds / 3_600_000, 1),
         "money": _rounded(job.waste_money, 0),
         "money_text": wording.money(job.waste_money, status.currency),
-        "cause": phrases.cause(job.cause, view),
+        "cause": "" if "ledger" in status.unavailable and not job.cause else phrases.job_cause(job, view),
         "severity": job.cause.severity if job.cause else None,
     }
 

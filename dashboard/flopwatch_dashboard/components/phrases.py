@@ -27,6 +27,13 @@ def cause(likely: Cause | None, view: View) -> str:
     return view.t(key, **values)
 
 
+def job_cause(job: JobRow, view: View) -> str:
+    """The likely cause of a job's waste in words; a job that wastes nothing has none, which is not unknown."""
+    if job.cause is None:
+        return wording.UNKNOWN if job.waste_gpu_milliseconds else view.t("job.no_waste")
+    return cause(job.cause, view)
+
+
 def alert(row: AlertRow, view: View) -> str:
     """What an alert says: its rule's text, or its own summary where that text needs what it does not bring."""
     key = f"alert.{row.rule}"

@@ -77,9 +77,9 @@ def trend(job: JobRow, view: View) -> Component:
 
 def cause_cell(job: JobRow, view: View) -> Component:
     """The likely cause as shape, words and colour."""
+    words = phrases.job_cause(job, view)
     if job.cause is None:
-        return html.Span(wording.UNKNOWN, className="muted")
-    words = phrases.cause(job.cause, view)
+        return html.Span(words, className="muted")
     return html.Span(
         [parts.icon(job.cause.severity), html.Span(words)],
         className=f"sev sev-{job.cause.severity}",

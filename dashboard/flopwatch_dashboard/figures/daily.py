@@ -32,7 +32,7 @@ def daily(fleet: Fleet, view: View) -> frame.Figure:
         },
         barmode="stack",
         bargap=0.22,
-        xaxis={"type": "date", "tickformat": frame.day_format(view), "nticks": 5 if view.narrow else 7},
+        xaxis=frame.day_axis(names, view),
         yaxis=frame.percent_axis(min(1.0, top)),
         shapes=_rules(line, mean, view),
         annotations=_labels(fleet.verdict, mean, view),

@@ -99,6 +99,21 @@ def day_format(view: View) -> str:
     return "%-m月%-d日" if view.lang == "zh" else "%-d %b"
 
 
+DAY_MILLISECONDS = 86_400_000
+
+
+def day_axis(days: Sequence[str], view: View) -> dict[str, Any]:
+    """An axis of ISO days whose ticks are whole days, from the first on."""
+    most = 5 if view.narrow else 7
+    every = next((step for step in (1, 2, 7, 14, 28) if len(days) / step <= most), 56)
+    return {
+        "type": "date",
+        "tickformat": day_format(view),
+        "tick0": days[0],
+        "dtick": every * DAY_MILLISECONDS,
+    }
+
+
 def percent_axis(top: float = 1.0) -> dict[str, Any]:
     """An axis of ratios from zero, drawn in percent."""
     step = next(step for step in (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, top) if top / step <= 5 + 1e-9)

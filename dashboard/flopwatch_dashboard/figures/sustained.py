@@ -24,12 +24,7 @@ def sustained(group: GroupEconomy, days: Sequence[Day], view: View) -> frame.Fig
             barmode="overlay",
             bargap=0.18,
             hovermode="closest",
-            xaxis={
-                "type": "date",
-                "tickformat": frame.day_format(view),
-                "nticks": 7,
-                "ticklabelstandoff": round(size * 0.35),
-            },
+            xaxis=frame.day_axis([day.day for day in shown], view),
             yaxis=frame.percent_axis(),
             shapes=[frame.rule(y, view.palette[token], **line) for y, _, token, line in _rules(group, view)],
             annotations=_labels(group, view),

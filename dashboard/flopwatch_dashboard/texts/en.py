@@ -32,7 +32,7 @@ TEXTS: dict[str, str] = {
     "nav.alerts": "Alerts",
     "frame.skip": "Skip to content",
     "frame.gpus": "{gpus} GPUs",
-    "frame.gpus_silent": "{reporting} of {gpus} GPUs reporting",
+    "frame.gpus_silent": "{reporting} of {gpus} GPUs report",
     "frame.all_clusters": "All clusters",
     "frame.cluster": "Cluster",
     "frame.range": "Time range",

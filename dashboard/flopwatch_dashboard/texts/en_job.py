@@ -3,6 +3,7 @@
 
 JOB_TEXTS: dict[str, str] = {
     # events on the curves
+    "job.no_waste": "no waste",
     "job.events_more": "{count} events, {shown} drawn",
     "mark_text.step": "step {step}",
     "mark_text.from_step": "continued from step {step}",

@@ -7,7 +7,7 @@ NODE_TEXTS: dict[str, str] = {
     "gpu.title": "GPU",
     "nodes.title": "Nodes",
     "nodes.counts": "{nodes} nodes · {gpus} GPUs",
-    "nodes.counts_silent": "{gpus} GPUs not reporting",
+    "nodes.counts_silent": "not reporting: {gpus}",
     "nodes.counts_problems": "{nodes} nodes with problems",
     "nodes.csv_hint": "Every GPU as CSV",
     "nodes.metric": "Show",

@@ -3,6 +3,7 @@
 
 JOB_TEXTS: dict[str, str] = {
     # events on the curves
+    "job.no_waste": "无浪费",
     "job.events_more": "共 {count} 个事件，图中显示 {shown} 个",
     "mark_text.step": "第 {step} 步",
     "mark_text.from_step": "从第 {step} 步继续",

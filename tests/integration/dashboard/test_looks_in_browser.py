@@ -33,6 +33,8 @@ DRAWN_FOR = """(wide) => {
   const graphs = [...document.querySelectorAll(".js-plotly-plot")];
   return graphs.every((graph) => graph._fullLayout && (graph._fullLayout.font.size > 13) === wide);
 }"""
+WAITING = ".c-h:empty, .scroll:empty, .kpis:empty, .summary:empty"
+"""Places that the first answer fills: each is drawn as a bar until then."""
 ONE_SCREEN = ".page-fleet, .page-jobs, .page-nodes"
 """Pages that are read without scrolling."""
 ROWS_OF_HEADER = """() => {
@@ -66,6 +68,8 @@ def faults(page: Page) -> dict[str, Any]:
     found = {name: checked[name] for name in ("low", "cut", "unlabelled") if checked[name]}
     if checked["wide"] > 0:
         found["wider than the screen by"] = checked["wide"]
+    if page.locator(WAITING).count():
+        found["still waiting"] = page.locator(WAITING).count()
     if checked["tall"] > 0 and page.locator(ONE_SCREEN).count():
         found["higher than the screen by"] = checked["tall"]
     return found | {name: words for name, words in laid.items() if words}

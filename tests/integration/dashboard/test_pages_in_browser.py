@@ -109,6 +109,30 @@ def test_a_screen_reader_hears_the_figures(fleet_page: Any) -> None:
     assert fleet_page.get_by_role("link", name="Jobs", exact=True).count() == 1
 
 
+def test_a_page_that_waits_for_its_first_answer_shows_where_it_will_stand(seen: Any) -> None:
+    def held(route: Any) -> None:
+        if holding and '"fleet-sent' in (route.request.post_data or ""):
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    waiting: list[Any] = []
+    holding = True
+    page = seen.page
+    page.route("**/_dash-update-component**", held)
+    page.goto(f"{seen.base}/ui/?theme=light&lang=en")
+    page.wait_for_selector("#fleet-tiles", state="attached", timeout=60_000)
+    bars = """['#fleet-tiles', '#fleet-top', '#fleet-daily-head'].map(
+      (place) => getComputedStyle(document.querySelector(place), '::after').content)"""
+    assert page.evaluate(bars) == ['""', '""', '""']
+
+    holding = False
+    for route in waiting:
+        route.continue_()
+    page.wait_for_selector("#fleet-top tbody tr", timeout=60_000)
+    assert page.evaluate(bars) == ["none", "none", "none"]
+
+
 def test_the_keyboard_reaches_the_content_and_the_arithmetic(seen: Any) -> None:
     page = seen.open("/ui/?theme=light&lang=en", "#fleet-tiles .kpi")
 

@@ -9,9 +9,9 @@ from plotly.io.json import to_json_plotly
 from tests.fixtures import dashboard_cluster as cluster
 
 from flopwatch.query import FindingInfo, Mark, NodeInfo, Range
-from flopwatch_dashboard.components import job_findings, job_goodput, job_head, job_nodes
+from flopwatch_dashboard.components import job_findings, job_goodput, job_head, job_nodes, phrases
 from flopwatch_dashboard.event_words import exit_words, mark_words
-from flopwatch_dashboard.figures import events, gap, lines, spread, waterfall
+from flopwatch_dashboard.figures import events, frame, gap, lines, spread, waterfall
 from flopwatch_dashboard.pages import job as job_page
 from flopwatch_dashboard.view import CUSTOM_RANGE, View
 
@@ -216,3 +216,24 @@ def test_on_a_phone_the_amounts_of_the_fall_leave_the_money_to_the_note() -> Non
     assert [text for text in wide if "$" in text] == wide[1:]
     assert [one["text"] for one in small["layout"]["annotations"]] == [text.split(" · $")[0] for text in wide]
     assert all("$" in note for note in small["data"][0]["customdata"][1:])
+
+
+def test_a_job_that_wastes_nothing_has_no_cause_and_one_that_wastes_for_no_known_reason_an_unknown_one() -> (
+    None
+):
+    wasting = dataclasses.replace(cluster.job_row(0), cause=None)
+    clean = dataclasses.replace(wasting, waste_gpu_milliseconds=0)
+
+    assert [phrases.job_cause(row, ENGLISH) for row in (wasting, clean)] == ["n/a", "no waste"]
+    assert phrases.job_cause(clean, CHINESE) == "无浪费"
+
+
+@pytest.mark.parametrize(("count", "apart"), [(1, 1), (7, 1), (8, 2), (30, 7), (90, 14), (366, 56)])
+def test_an_axis_of_days_has_ticks_of_whole_days_at_most_seven(count: int, apart: int) -> None:
+    days = [f"2026-11-{1 + i % 30:02d}" for i in range(count)]
+
+    axis = frame.day_axis(days, ENGLISH)
+
+    assert axis["dtick"] == apart * 86_400_000
+    assert axis["tick0"] == "2026-11-01"
+    assert (frame.day_axis(days, CHINESE)["tickformat"], axis["tickformat"]) == ("%-m月%-d日", "%-d %b")

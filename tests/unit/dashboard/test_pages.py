@@ -170,7 +170,7 @@ def test_silent_gpus_are_said() -> None:
         clusters=(ClusterInfo(name="a", nodes=2, gpus=16, gpus_reporting=8),), simulated=False
     )
 
-    assert words(frame.chips(partly, ENGLISH)[0]) == "a · 8 of 16 GPUs reporting"
+    assert words(frame.chips(partly, ENGLISH)[0]) == "a · 8 of 16 GPUs report"
 
 
 @pytest.mark.parametrize(("page", "item"), ALL, ids=NAMES)
