@@ -27,7 +27,7 @@ ASKED = (
 """Headers that are handed on beside the credentials. Those in which a proxy names people never are."""
 ANSWERED = (
     "content-type", "content-disposition", "content-security-policy", "cache-control", "location", "referrer-policy",
-    "retry-after", "set-cookie", "www-authenticate", "x-content-type-options",
+    "refresh", "retry-after", "set-cookie", "www-authenticate", "x-content-type-options",
 )  # fmt: skip
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 LARGEST_BODY_BYTES = 1 << 20

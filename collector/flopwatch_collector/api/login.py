@@ -1,6 +1,7 @@
 """``/login`` and ``/logout``: people give a token once, or come from their identity provider; a session follows."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -19,11 +20,17 @@ from flopwatch_collector.api.oidc import Denied, Provider
 from flopwatch_collector.api.people import Person
 from flopwatch_collector.api.sessions import Sessions, guard_of
 
+log = logging.getLogger(__name__)
 MAX_FORM_BYTES = 16_384
 TRIES_PER_SECOND = 0.2
 MOST_TRIES = 10
 PENDING_COOKIE = "flopwatch_sign_in"
 PENDING_SECONDS = 600
+ID_COOKIE = "flopwatch_id"
+"""The provider's word on who has signed in, for signing out there as well; sent to ``/logout`` only."""
+NO_PROOF = "none"
+LONGEST_ID_TOKEN = 3_500
+"""What a browser's cookie holds with its name; a longer one is not shown to the provider again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,10 +88,35 @@ def _add_way_out(api: APIRouter, parts: LoginParts) -> None:
             if ended is not None:
                 client = parts.access.client(request.headers, request.scope)
                 await parts.audit.note(ended.name, client, "signed out", "")
-        answer = RedirectResponse("/login?ended=1", status_code=303)
+        answer = await _left(parts, request)
         for name in (COOKIE, GUARD_COOKIE):
             answer.delete_cookie(name, secure=parts.secure)
+        answer.delete_cookie(ID_COOKIE, path="/logout", secure=parts.secure)
         return answer
+
+
+async def _left(parts: LoginParts, request: Request) -> Response:
+    """To the form; who came from a provider goes there first, so that the session there ends as well.
+
+    That is no redirection: browsers do not let a page's form lead to another host.
+    """
+    proof = cookie_of(request.headers, ID_COOKIE)
+    home = RedirectResponse("/login?ended=1", status_code=303)
+    if parts.provider is None or proof is None:
+        return home
+    try:
+        address = await asyncio.to_thread(
+            parts.provider.leave, "" if proof == NO_PROOF else proof, f"{_base(parts, request)}/login?ended=1"
+        )
+    except Denied as denied:
+        log.warning("signed out here, not at the provider: %s", denied)
+        return home
+    if address is None:
+        return home
+    asked = _asked(parts, request, {})
+    answer = _page(asked, note=login_page.TEXTS[asked.language]["ended"])
+    answer.headers["refresh"] = f"0; url={address}"
+    return answer
 
 
 async def _person(access: Access, tries: RateLimit, secret: str, client: str) -> tuple[Person, str]:
@@ -130,11 +162,16 @@ def _add_provider(api: APIRouter, parts: LoginParts, provider: Provider) -> None
         came = dict(request.query_params)
         client = parts.access.client(request.headers, request.scope)
         try:
-            person, to = await asyncio.to_thread(provider.finish, _back(parts, request), pending, came)
+            arrived = await asyncio.to_thread(provider.finish, _back(parts, request), pending, came)
         except Denied as denied:
             await parts.audit.note(client, client, "sign-in refused", str(denied))
             return _denied(parts, request, denied)
-        answer = await _entered(parts, person, None, (client, local_path(to, parts.home)))
+        to = local_path(arrived.to, parts.home)
+        answer = await _entered(parts, arrived.person, None, (client, to))
+        answer.set_cookie(
+            ID_COOKIE, arrived.id_token if len(arrived.id_token) <= LONGEST_ID_TOKEN else NO_PROOF, path="/logout",
+            max_age=round(parts.sessions.lasts_seconds), httponly=True, samesite="strict", secure=parts.secure,
+        )  # fmt: skip
         answer.delete_cookie(PENDING_COOKIE, path="/login", secure=parts.secure)
         return answer
 
@@ -163,8 +200,12 @@ def _asked(parts: LoginParts, request: Request, fields: dict[str, str]) -> Asked
 
 def _back(parts: LoginParts, request: Request) -> str:
     """The address that the provider leads back to."""
-    base = parts.address or f"{request.url.scheme}://{request.headers.get('host', '')}"
-    return f"{base.rstrip('/')}/login/oidc/callback"
+    return f"{_base(parts, request)}/login/oidc/callback"
+
+
+def _base(parts: LoginParts, request: Request) -> str:
+    """Where people reach this server."""
+    return (parts.address or f"{request.url.scheme}://{request.headers.get('host', '')}").rstrip("/")
 
 
 def _denied(parts: LoginParts, request: Request, denied: Denied) -> Response:

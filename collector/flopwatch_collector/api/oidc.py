@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from flopwatch.settings import SettingError
 from flopwatch_collector.api.people import Person, person_of
@@ -47,6 +47,17 @@ class Denied(Exception):
         self.in_no_group = in_no_group
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrived:
+    """Somebody who came back from the provider."""
+
+    person: Person
+    to: str
+    """Where they wanted to go."""
+    id_token: str
+    """The provider's word on them, which it wants to see again when they leave."""
+
+
 @dataclass(slots=True)
 class Provider:
     """One provider. Safe for threads; its methods wait for the network."""
@@ -73,7 +84,7 @@ class Provider:
             address, state = client.create_authorization_url(endpoint, nonce=nonce, code_verifier=verifier)
         return address, _packed({"state": state, "nonce": nonce, "verifier": verifier, "to": to})
 
-    def finish(self, back: str, pending: str, came: Mapping[str, str]) -> tuple[Person, str]:
+    def finish(self, back: str, pending: str, came: Mapping[str, str]) -> Arrived:
         """Who has signed in, and where they wanted to go.
 
         Raises:
@@ -85,8 +96,24 @@ class Provider:
         if "error" in came or "code" not in came:
             raise Denied((came.get("error_description") or came.get("error") or "no code was given")[:200])
         token = self._token(back, came["code"], kept["verifier"])
-        claims = self._claims(str(token.get("id_token", "")), kept["nonce"])
-        return self._person({**self._more(claims, token), **claims}), kept["to"]
+        proof = str(token.get("id_token", ""))
+        claims = self._claims(proof, kept["nonce"])
+        person = self._person({**self._more(claims, token), **claims})
+        return Arrived(person=person, to=kept["to"], id_token=proof)
+
+    def leave(self, id_token: str, back: str) -> str | None:
+        """The address that ends the person's session at the provider and leads ``back``; None where it has none.
+
+        Raises:
+            Denied: the provider does not answer, or not as it should.
+        """
+        endpoint = self._described().get("end_session_endpoint")
+        if not isinstance(endpoint, str) or urlsplit(endpoint).scheme not in ("http", "https"):
+            return None
+        asked = {"client_id": self.settings.oidc_client_id or "", "post_logout_redirect_uri": back}
+        if id_token:
+            asked["id_token_hint"] = id_token
+        return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
 
     def _person(self, claims: Mapping[str, Any]) -> Person:
         names = (claims.get(name) for name in (self.settings.oidc_user_claim, "email", "sub"))

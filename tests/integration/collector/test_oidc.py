@@ -1,6 +1,7 @@
 """Sign-in over an OpenID Connect provider that is a process of its own."""
 
 import http.client
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -86,7 +87,12 @@ def test_whoever_the_provider_signs_in_has_the_role_and_teams_of_their_groups(
 
 
 def session_of(client: Client, person: str) -> str:
-    """The secret of a fresh session: the last cookie but one that the answer sets."""
+    """The secret of a fresh session."""
+    return cookies_of(client, person)["flopwatch_session"].value
+
+
+def cookies_of(client: Client, person: str) -> SimpleCookie:
+    """The cookies of somebody who has just signed in."""
     left = client.get("/login/oidc")
     pending = left.headers["set-cookie"].partition(";")[0]
     connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
@@ -94,7 +100,35 @@ def session_of(client: Client, person: str) -> str:
     answer = connection.getresponse()
     cookies = SimpleCookie("; ".join(answer.headers.get_all("set-cookie") or []))
     connection.close()
-    return cookies["flopwatch_session"].value
+    return cookies
+
+
+def test_signing_out_ends_the_session_at_the_provider_too_and_leads_back(client: Client, issuer: str) -> None:
+    cookies = cookies_of(client, "ada")
+    sent = "; ".join(f"{name}={cookies[name].value}" for name in ("flopwatch_session", "flopwatch_id"))
+
+    out = client.ask("POST", "/logout", "", {"Cookie": sent})
+    wait, _, address = out.headers["refresh"].partition("; url=")
+    where = urlsplit(address)
+    connection = http.client.HTTPConnection(where.netloc, timeout=30)
+    connection.request("GET", f"{where.path}?{where.query}")
+    told = json.loads(connection.getresponse().read())
+    connection.close()
+
+    assert (out.status, wait, address.partition("?")[0]) == (200, "0", f"{issuer}/logout")
+    assert b"You have signed out." in out.body
+    assert (told["ended"], told["client_id"]) == ("ada", "flopwatch")
+    assert told["post_logout_redirect_uri"] == f"http://127.0.0.1:{client.port}/login?ended=1"
+    assert cookies["flopwatch_id"]["path"] == "/logout"
+    assert cookies["flopwatch_id"]["httponly"]
+    assert client.get("/ui/", Cookie=sent).status == 401
+
+
+def test_who_signed_in_otherwise_is_led_to_the_form_only(client: Client) -> None:
+    out = client.ask("POST", "/logout", "", {"Cookie": "flopwatch_session=ended-long-ago"})
+
+    assert (out.status, out.headers["location"]) == (303, "/login?ended=1")
+    assert "refresh" not in out.headers
 
 
 @pytest.mark.parametrize(
