@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field, replace
 
+from flopwatch_agent.trainers.captured import without_capture
 from flopwatch_agent.trainers.families.blocks import GRAMMARS as BLOCK_GRAMMARS
 from flopwatch_agent.trainers.families.catalogue import GRAMMARS
 from flopwatch_agent.trainers.framing import Record
@@ -30,6 +31,8 @@ class Lane:
     characters: int = 0
     continues: re.Pattern[str] | None = None
     """How the next line of an open block begins; ``None`` for an open dict."""
+    anchored_at: int = 0
+    """Where the anchor of the open block stands in its first line."""
     depth: int = 0
     foreign: list[Record] = field(default_factory=list)
     """Lines of other writers that came while a block is open; they follow it."""
@@ -60,8 +63,9 @@ class Lane:
     def _begin(self, record: Record) -> list[Record]:
         text = record.text
         for grammar, continues in _BLOCKS:
-            if grammar.literal in text and grammar.anchor.search(text):
-                self.continues = continues
+            head = grammar.anchor.search(text) if grammar.literal in text else None
+            if head:
+                self.continues, self.anchored_at = continues, head.start()
                 self._append(record)
                 return []
         found = _DICT.search(text)
@@ -74,8 +78,9 @@ class Lane:
         return [record]
 
     def _block(self, record: Record) -> list[Record]:
-        if self.continues is not None and self.continues.match(record.text) and self._has_room(record):
-            self._append(record)
+        part = self._part(record)
+        if part is not None and self._has_room(part):
+            self._append(part)
             self.misses = 0
             return []
         if self._tolerates(record):
@@ -83,6 +88,15 @@ class Lane:
             self.misses += 1
             return []
         return self.flush() + self._begin(record)
+
+    def _part(self, record: Record) -> Record | None:
+        """The line as a part of the open block; without what an unknown tool put before both."""
+        if self.continues is None or self.continues.match(record.text):
+            return record
+        head = self.records[0].text
+        text = without_capture(head, self.anchored_at, record.text, tabbed=self.continues is _TABBED)
+        fits = text is not None and self.continues.match(text) and not _is_a_step(record.text)
+        return replace(record, text=text or "") if fits else None
 
     def _tolerates(self, record: Record) -> bool:
         """Whether the block may go on after this line of somebody else."""

@@ -2,9 +2,13 @@
 
 # ruff: noqa: E501, ISC004 - log lines are as long as they are
 
+from pathlib import Path
+
 import pytest
 
 from flopwatch_agent.trainers.reader import parse_whole
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "trainer_logs"
 
 LINES = {
     "Megatron-LM's vision models": (
@@ -200,3 +204,32 @@ def test_a_rank_that_prints_a_step_after_others_have_gone_on_opens_no_session() 
 
     assert [row.step for row in parsed.steps] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
     assert len(parsed.sessions) == 1
+
+
+CAPTURES = {
+    "pm2": "0|train  | ",
+    "Skaffold": "[train] ",
+    "GNU parallel": "1\t",
+    "ts -s": "10:00:{second:02d}.123456 ",
+    "a log service": '2025-01-01T10:00:{second:02d}Z {{app="x"}} ',
+    "a CI job": "train\tstep\t2025-01-01T10:00:{second:02d}.1234567Z ",
+    "stern": "train-0-abc pytorch ",
+}
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("name", ["olmo_core.log", "olmo_v1.log", "composer_console.log"])
+def test_a_blocks_lines_are_known_whatever_a_tool_put_before_all_of_them(name: str, capture: str) -> None:
+    plain = (FIXTURES / name).read_text()
+    captured = "".join(
+        CAPTURES[capture].format(second=place % 60) + line
+        for place, line in enumerate(plain.splitlines(keepends=True))
+    )
+
+    def rows(text: str) -> list[tuple[object, ...]]:
+        return [
+            (row.step, row.step_seconds, row.loss, row.tokens) for row in parse_whole(text.encode()).steps
+        ]
+
+    assert rows(captured) == rows(plain)
+    assert rows(plain)
