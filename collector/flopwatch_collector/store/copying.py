@@ -12,6 +12,7 @@ import numpy as np
 from flopwatch_collector.config import CONTROL_FILE
 from flopwatch_collector.model import BatchId, Columns, Node
 from flopwatch_collector.store import columns
+from flopwatch_collector.store.catalogue import Catalogue, overlaps, parquet
 from flopwatch_collector.store.clickhouse.arrivals import Arrivals
 from flopwatch_collector.store.clickhouse.http import Client
 from flopwatch_collector.store.clickhouse.store import ClickHouseStore
@@ -19,6 +20,7 @@ from flopwatch_collector.store.clickhouse.tables import name, raw_types
 from flopwatch_collector.store.clickhouse.writer import as_inserted
 from flopwatch_collector.store.embedded import EmbeddedStore
 from flopwatch_collector.store.ground import Ground
+from flopwatch_collector.store.layout import RawFile
 from flopwatch_collector.store.port import ROLLUP_KINDS, Control, Progress, RollupKind, Unavailable
 from flopwatch_collector.store.schema import BATCH, TABLES, Table, quoted
 
@@ -70,10 +72,13 @@ class _Share:
 def copy(source: EmbeddedStore, folder: Path, target: Target, progress: Progress) -> Copied:
     """Copy everything that is not in the target yet, and count both sides.
 
+    The open hour is closed first: closed hours do not change, so that what was copied of one is all of it.
+
     Raises:
         ValueError: the target's control state is of another fleet: its numbers mean other nodes.
         Unavailable: the target cannot be reached, or another process copies the same folder.
     """
+    source.close_hour()
     documents = _documents(folder, target)
     parts = len(TABLES) + len(ROLLUP_KINDS)
     rows: dict[str, int] = {}
@@ -91,10 +96,11 @@ def _table(ground: Ground, table: Table, target: Target, progress: Progress) -> 
     """Copy the pieces of a raw table that are not there; how many rows the source has of it."""
     total = 0
     pieces = _pieces(ground, table, target.oldest_seconds)
-    for at, (piece, count) in enumerate(pieces):
-        progress(f"{table.name} {piece * PIECE_SECONDS}", at / len(pieces))
-        total += count
-        batch = BatchId(node=_copy_name(ground), spool=table.name, sequence=piece)
+    for at, piece in enumerate(pieces):
+        progress(f"{table.name} {piece.stretch * PIECE_SECONDS}", at / len(pieces))
+        total += piece.rows
+        spool = f"{table.name}/{piece.hour}"
+        batch = BatchId(node=_copy_name(ground), spool=spool, sequence=piece.stretch)
         begun = target.arrivals.begin([batch])
         if begun.elsewhere:
             raise Unavailable("another process is copying this folder at present")
@@ -122,25 +128,46 @@ def _insert(target: Target, table: Table, rows: Columns, flush: int) -> None:
         raise Unavailable("another process took this piece over")
 
 
-def _pieces(ground: Ground, table: Table, oldest_seconds: float) -> list[tuple[int, int]]:
-    """Numbers of the pieces that have rows, in order of time, with how many."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Piece:
+    """Rows of one table, of one closed hour and one stretch of their own time: what is copied once."""
+
+    hour: int
+    stretch: int
+    rows: int
+    files: tuple[RawFile, ...]
+
+
+def _pieces(ground: Ground, table: Table, oldest_seconds: float) -> list[_Piece]:
+    """The pieces that have rows, in order of time."""
     first = columns.microseconds(oldest_seconds)
-    with ground.catalogue.borrowed() as catalogue, ground.database.cursor() as cursor:
-        found = cursor.execute(
-            f"SELECT epoch_us(ts) // {PIECE_SECONDS * 1_000_000} AS piece, count(*) "
-            f"FROM {catalogue.source(table, first)} WHERE ts >= make_timestamp({first}) GROUP BY piece ORDER BY piece"
-        ).fetchall()
-    return [(int(piece), int(count)) for piece, count in found]
+    hours: dict[int, list[RawFile]] = {}
+    for file in ground.catalogue.peek().files.get(table.name, ()):
+        if overlaps(file, first, None):
+            hours.setdefault(file.number, []).append(file)
+    found = []
+    with ground.database.cursor() as cursor:
+        for hour, files in hours.items():
+            stretches = cursor.execute(
+                f"SELECT epoch_us(ts) // {PIECE_SECONDS * 1_000_000} AS stretch, count(*) FROM {parquet(files)} "
+                f"WHERE ts >= make_timestamp({first}) GROUP BY stretch"
+            ).fetchall()
+            found += [
+                _Piece(hour=hour, stretch=int(stretch), rows=int(rows), files=tuple(files))
+                for stretch, rows in stretches
+            ]
+    return sorted(found, key=lambda piece: (piece.stretch, piece.hour))
 
 
-def _rows(ground: Ground, table: Table, piece: int) -> Columns:
-    start, end = (number * PIECE_SECONDS * 1_000_000 for number in (piece, piece + 1))
+def _rows(ground: Ground, table: Table, piece: _Piece) -> Columns:
+    start, end = (number * PIECE_SECONDS * 1_000_000 for number in (piece.stretch, piece.stretch + 1))
+    source = Catalogue(hot=(), files={table.name: piece.files}).source(table)
     select = ", ".join(columns.shown(each, kind) for each, kind in table.columns.items())
     order = ", ".join(f"t.{quoted(each)}" for each in table.order)
-    with ground.catalogue.borrowed() as catalogue, ground.database.cursor() as cursor:
+    with ground.database.cursor() as cursor:
         return columns.plain(
             cursor.execute(
-                f"SELECT {select} FROM {catalogue.source(table, start, end)} AS t "
+                f"SELECT {select} FROM {source} AS t "
                 f"WHERE ts >= make_timestamp({start}) AND ts < make_timestamp({end}) ORDER BY {order}"
             ).fetchnumpy()
         )

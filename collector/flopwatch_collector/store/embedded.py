@@ -316,6 +316,20 @@ class EmbeddedStore:
         sources = saving.Sources(ground=self._ground, rollups=self._rollups)
         return saving.backup(sources, destination, beside, progress)
 
+    def close_hour(self) -> None:
+        """Close the open hour before its time, so that all rows are in closed ones. Nobody may write meanwhile.
+
+        Raises:
+            Unavailable: it cannot be closed.
+        """
+        try:
+            self._writer.rotate_if_filled()
+        except (duckdb.Error, OSError) as problem:
+            raise Unavailable(f"the open hour cannot be closed: {problem}") from problem
+        self._upkeep.wait()
+        if len(self._ground.catalogue.peek().hot) > 1:
+            raise Unavailable(f"the open hour cannot be closed: {self._ground.problems.texts()[-1]}")
+
     def settle(self) -> None:
         """Return when hours are closed and files merged as far as is due."""
         self._upkeep.wait()

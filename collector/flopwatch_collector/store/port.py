@@ -176,7 +176,10 @@ class Store(Protocol):
         ...
 
     def steps(self, start: float, end: float, *, jobs: Iterable[int] | None = None) -> Columns:
-        """Step rows that ended in the interval, ``STEP_COLUMNS``, sorted by (job, ts); as sent, not deduplicated."""
+        """Step rows that ended in the interval, ``STEP_COLUMNS``, sorted by (job, ts).
+
+        Ingest takes a step of a launch once; of one that several collectors took the first is shown.
+        """
         ...
 
     def phases(self, start: float, end: float, *, jobs: Iterable[int] | None = None) -> Columns:

@@ -83,6 +83,16 @@ class Writer:
         ground.catalogue.swap(lambda catalogue: catalogue.opened(self._hot.alias))
         self._filled(old.number)
 
+    def rotate_if_filled(self) -> None:
+        """The same where the open file has rows, while nothing is submitted.
+
+        Raises:
+            duckdb.Error: the new file cannot be made.
+            OSError: likewise.
+        """
+        if self._hot.rows:
+            self.rotate()
+
     def _rotate_if_due(self) -> None:
         due = self._hot.rows > HOT_ROWS or (self._hot.rows and self._hot.hour != self._ground.hour())
         if not due or time.monotonic() < self._rotate_not_before:

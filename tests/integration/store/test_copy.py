@@ -11,6 +11,7 @@ from tests.integration.store.test_same_answers import assert_same_answers, fille
 from flopwatch_collector import store_command
 from flopwatch_collector.config import CONTROL_FILE
 from flopwatch_collector.model import Node
+from flopwatch_collector.store import copying
 from flopwatch_collector.store.clickhouse.arrivals import AREA, SCHEMA, Arrivals
 from flopwatch_collector.store.clickhouse.http import Address, Client
 from flopwatch_collector.store.clickhouse.store import ClickHouseSettings, ClickHouseStore
@@ -43,6 +44,7 @@ def folder(tmp_path, clock):
 
 
 def command(chdb, folder, control_url, monkeypatch, capsys) -> tuple[int, dict]:
+    monkeypatch.setattr(copying, "PIECE_SECONDS", 3600)
     monkeypatch.setenv("FLOPWATCH_COLLECTOR_CLICKHOUSE_DATABASE", "copy" + control_url[-8:])
     monkeypatch.setenv("FLOPWATCH_COLLECTOR_RAW_DAYS", "36500")
     monkeypatch.setenv("FLOPWATCH_COLLECTOR_STORE", "clickhouse")
@@ -87,6 +89,37 @@ def test_the_copy_gives_the_answers_of_the_original_and_knows_its_batches(
     control = PostgresControl(url)
     assert control.load("node", Node) == {"1": NODE}
     control.close()
+
+
+@pytest.fixture
+def copied_twice(chdb, monkeypatch, capsys):
+    """Copies a folder, has a batch added to it, and copies it again; what the second copy said."""
+
+    def copy(folder, url, add) -> dict:
+        assert command(chdb, folder, url, monkeypatch, capsys)[1]["whole"] is True
+        settings = StoreSettings(folder=folder, free_disk_ratio=0.0, flush_seconds=0.0)
+        store = EmbeddedStore(settings, Clock())
+        store.submit(*add).result(30)
+        store.close()
+        status, answer = command(chdb, folder, url, monkeypatch, capsys)
+        assert (status, answer["whole"], answer["source"]) == (0, True, answer["target"])
+        return answer
+
+    return copy
+
+
+def test_what_came_after_a_copy_is_copied_by_the_next_one(chdb, postgres, tmp_path, copied_twice) -> None:
+    folder, url = tmp_path / "small", postgres.new_database()
+    store = EmbeddedStore(StoreSettings(folder=folder, free_disk_ratio=0.0, flush_seconds=0.0), Clock())
+    store.submit(batch(6), rows(6)).result(30)
+    store.close()
+    SqliteControl(folder / CONTROL_FILE).close()
+    answer = copied_twice(folder, url, (batch(7), rows(7)))  # into ten minutes that were copied already
+    reader = opened(chdb, url, Clock())
+    assert answer["target"]["gpu"] == 2
+    assert reader.gpu_samples(0, 1e10, ())["gpu"].tolist() == [6, 7]
+    assert reader.submit(batch(7), rows(7)).result(30).duplicate is True
+    reader.close()
 
 
 def test_a_control_state_of_another_fleet_is_refused(chdb, postgres, folder, monkeypatch, capsys) -> None:
