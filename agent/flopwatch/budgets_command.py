@@ -5,10 +5,9 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from flopwatch.collector_client import DEFAULT_URL, AskError, address_from, ask
+from flopwatch.collector_client import AskError, add_address, address_from, ask
 
 HEADS = ("budget", "of", "period", "limit", "used", "share", "a day", "forecast", "share", "state")
 
@@ -28,8 +27,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flopwatch budgets", description=__doc__)
     add = parser.add_argument
-    add("--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})")
-    add("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
+    add_address(parser)
     add("--json", action="store_true", help="print JSON, with jobs beyond their declared GPU-hours")
     return parser
 

@@ -1,5 +1,6 @@
 """Asks a collector over HTTP, for commands that run on a node; standard library only."""
 
+import argparse
 import json
 import ssl
 import urllib.error
@@ -34,6 +35,17 @@ class Address:
     url: str = DEFAULT_URL
     token: str | None = field(default=None, repr=False)
     ca_file: Path | None = None
+
+
+def add_address(parser: argparse.ArgumentParser) -> None:
+    """The options ``--url`` (or ``--collector``) and ``--token-file``, for ``address_from``."""
+    parser.add_argument(
+        "--url",
+        "--collector",
+        metavar="URL",
+        help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})",
+    )
+    parser.add_argument("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
 
 
 def address_from(url: str | None, token_file: Path | None, environ: Mapping[str, str]) -> Address:

@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from flopwatch.collector_client import DEFAULT_URL, Address, AskError, address_from, ask
+from flopwatch.collector_client import Address, AskError, add_address, address_from, ask
 from flopwatch.job_command import job_id
 from flopwatch.recovery import LossTerms, loss_ratio, optimum_interval_seconds
 
@@ -75,8 +74,7 @@ def _add_collector(parser: argparse.ArgumentParser) -> None:
     """The options of commands that ask a collector about a time."""
     add = parser.add_argument
     add("--last", type=_seconds, default=7 * DAY_SECONDS, metavar="TIME", help="default: 7d")
-    add("--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})")
-    add("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
+    add_address(parser)
 
 
 def _seconds(text: str) -> float:

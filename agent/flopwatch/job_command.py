@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from flopwatch import model_names
 from flopwatch.accelerator import DTYPES
-from flopwatch.collector_client import DEFAULT_URL, Address, AskError, address_from, ask
+from flopwatch.collector_client import Address, AskError, add_address, address_from, ask
 from flopwatch.wire import JobKind
 
 OPTIONS = {
@@ -56,12 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (declare, unset, show):
         command.add_argument("job", metavar="JOB", help="the job's id, its id at the scheduler, or its name")
         command.add_argument("--json", action="store_true", help="print JSON")
-        command.add_argument(
-            "--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})"
-        )
-        command.add_argument(
-            "--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])"
-        )
+        add_address(command)
     unset.add_argument(
         "facts",
         nargs="+",
@@ -79,7 +74,7 @@ def _add_facts(add: Any) -> None:
     add("--model", metavar="NAME|FILE", help=f"a config.json, a shape as JSON, or one of {names}")
     add("--name", help="what people call the job")
     add("--kind", choices=get_args(JobKind), help="what kind of job it is: targets and alerts depend on it")
-    add("--target", type=_ratio, metavar="RATIO", help="MFU target: 0.45 or 45%%")
+    add("--target", "--mfu-target", type=_ratio, metavar="RATIO", help="MFU target: 0.45 or 45%%")
     add("--parameters", type=_count, metavar="N", help="parameter count, used where no shape is known")
     add("--gpus", type=_count, metavar="N", help="GPUs of the whole run")
     add("--global-batch", type=_count, metavar="N", help="sequences of one optimizer step over all ranks")

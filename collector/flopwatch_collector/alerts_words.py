@@ -7,10 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from flopwatch.collector_client import DEFAULT_URL, Address, AskError, address_from, ask
+from flopwatch.collector_client import Address, AskError, add_address, address_from, ask
 from flopwatch_collector import durations
 from flopwatch_collector.alerting.matchers import ALLOWED, MatcherError, parsed
 
@@ -49,8 +48,7 @@ def add_parsers(commands: Any) -> None:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})")
-    parser.add_argument("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
+    add_address(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import msgspec
 
 from flopwatch import settings as settings_file
 from flopwatch.answers.report import REPORT_BY
-from flopwatch.collector_client import DEFAULT_URL, Address, AskError, address_from, fetch
+from flopwatch.collector_client import Address, AskError, add_address, address_from, fetch
 from flopwatch.job_command import job_id
 from flopwatch_collector import app, config
 from flopwatch_collector.reports.focus import NoPrice
@@ -95,8 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="the same as --format json")
     add("--language", choices=LANGUAGES, default="en", help="of HTML (default: en)")
     add("--output", type=Path, metavar="FILE", help="where to write (default: standard output)")
-    add("--url", help=f"the collector (default: FLOPWATCH_COLLECTOR_URL, then {DEFAULT_URL})")
-    add("--token-file", type=Path, help="file with a token (default: FLOPWATCH_TOKEN[_FILE])")
+    add_address(parser)
     add("--data-dir", type=Path, metavar="DIR", help="read this data folder; no collector may run on it")
     add(
         "--config",
