@@ -13,8 +13,11 @@ from flopwatch_collector.model import Columns
 LOOKBACK_SECONDS = 3 * 3_600.0
 """Read at every look."""
 LONGEST_SECONDS = 23 * 3_600.0
-"""Read once an hour for jobs that hold for longer: of days that lie further back the ledger may have one row each."""
-AGAIN_SECONDS = 3_600.0
+"""Read every ten minutes, as history may still come in, for jobs that hold for longer.
+
+Of days that lie further back the ledger may have one row each.
+"""
+AGAIN_SECONDS = 600.0
 HELD_CODES = tuple(CODE[name] for name in sorted(HELD_BUCKETS))
 
 

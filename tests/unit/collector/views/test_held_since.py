@@ -30,13 +30,13 @@ def since(held: HeldSince, ledger: Ledger, now: float) -> float:
     return held.of(ledger, ledger.ledger_rows(now - 600.0, now), now)[7]
 
 
-def test_a_hold_of_twenty_hours_is_told_from_its_beginning_and_searched_for_once_an_hour() -> None:
+def test_a_hold_of_twenty_hours_is_told_from_its_beginning_and_searched_for_every_ten_minutes() -> None:
     ledger, held = Ledger(NOON - 20 * HOUR), HeldSince()
 
-    begins = [since(held, ledger, NOON + minutes * 60.0) for minutes in (0, 1, 30)]
+    begins = [since(held, ledger, NOON + minutes * 60.0) for minutes in (0, 1, 9, 10)]
 
-    assert begins == [NOON - 20 * HOUR] * 3
-    assert sum(read > 4 * HOUR for read in ledger.reads) == 1
+    assert begins == [NOON - 20 * HOUR] * 4
+    assert sum(read > 4 * HOUR for read in ledger.reads) == 2
 
 
 def test_it_goes_on_to_be_told_when_it_lies_further_back_than_is_read() -> None:
