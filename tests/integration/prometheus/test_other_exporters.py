@@ -23,6 +23,12 @@ from flopwatch_collector.prometheus.reader import PrometheusQuery
 POD = {"namespace": "vision", "pod": "vit-0", "container": "main"}
 
 
+def named(host: str, gpu: int, **more: str) -> dict[str, str]:
+    """A GPU's labels."""
+    labels = {"gpu": str(gpu), "UUID": f"GPU-{host}-{gpu}", "modelName": H100, "Hostname": host}
+    return {**labels, **more}
+
+
 def gpus(host: str, count: int, *, told: str | None = None, **more: str) -> str:
     """A node's GPUs, each at 80 % with tensor pipes at 40 %."""
     lines = []
@@ -50,13 +56,7 @@ def profiled(host: str, count: int) -> str:
     """An exporter whose list of metrics holds profiling ones only: of what others call the activity it has blanks."""
     lines = []
     for gpu in range(count):
-        who = {
-            "gpu": str(gpu),
-            "UUID": f"GPU-{host}-{gpu}",
-            "modelName": H100,
-            "Hostname": host,
-            "hpc_job": "31",
-        }
+        who = named(host, gpu, hpc_job="31")
         lines += [
             line("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.6, **who),
             line("DCGM_FI_DEV_GPU_UTIL", BLANK, **who),
@@ -67,7 +67,7 @@ def profiled(host: str, count: int) -> str:
 
 def sliced(host: str) -> str:
     """A GPU in MIG mode: its instances have activity, the whole has a temperature."""
-    who = {"gpu": "0", "UUID": f"GPU-{host}-0", "modelName": H100, "Hostname": host}
+    who = named(host, 0)
     lines = [line("DCGM_FI_DEV_GPU_TEMP", 45, **who)]
     for instance in ("7", "8"):
         mig = {**who, "GPU_I_ID": instance, "GPU_I_PROFILE": "3g.40gb", **POD}
