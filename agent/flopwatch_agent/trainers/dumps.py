@@ -33,11 +33,19 @@ ROLLOUT_ENGINE = re.compile(r"(?:tensor|pipeline|context|expert)_(?:model_)?para
 """In a configuration of reinforcement learning, sizes of the engine that generates."""
 _DICT_PAIR = re.compile(r"'(\w+)': ('[^']*'|[\w.+-]+)(?=[,}\]])")
 _LEAST_DICT_CHARACTERS = 120
+_CAPTURED_BRACE = re.compile(r"[^\s:=,(]\s+\{\s*$")
+_JSON_PART = re.compile(r"(?:\"[^\"]*\"(?::.*)?|[\[\]{}],?|[-\d.]+,?)\s*$")
+
+
+def json_part(text: str) -> str:
+    """What a line of a printed JSON document says, without what a tool put before it."""
+    found = _JSON_PART.search(text)
+    return (found[0] if found else text).strip()
 
 
 def style_of(text: str) -> str:
     """The style of the first line of a dump; empty where it is no pair."""
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith("{") or _CAPTURED_BRACE.search(text):
         return "json"
     return "yaml" if PAIRS["yaml"].match(text) else ""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flopwatch_agent.trainers.dumps import OPENING, PADDED_KEYS, PAIRS, dict_pairs, style_of
+from flopwatch_agent.trainers.dumps import OPENING, PADDED_KEYS, PAIRS, dict_pairs, json_part, style_of
 from flopwatch_agent.trainers.facts_table import (
     CONFIG_KEYS,
     LINES,
@@ -105,9 +105,9 @@ class FactBook:
         return True
 
     def _read_json(self, text: str) -> bool:
-        stripped = text.strip()
+        stripped = json_part(text)
         self._depth += stripped.count("{") - stripped.count("}")
-        self._pair(PAIRS["json"].match(text), "config dump")
+        self._pair(PAIRS["json"].match(stripped), "config dump")
         self._document.append(stripped)
         if self._depth <= 0:
             self._lines_left = 0

@@ -14,6 +14,8 @@ _TOLERATED_LINES = 2
 """So many lines of other writers in a row may stand inside a block."""
 _MAX_CHARACTERS = 1 << 16
 _DICT = re.compile(r"\{['\"]")
+_FIGURES = re.compile(r"\{'[\w/]+': [-+\d.e]+,\s*$")
+"""The first line of a printed dict of numbers, whatever a tool put before it."""
 _INDENTED = re.compile(r"\s{3,}\S")
 _TABBED = re.compile(r"\t| {4,}\S")
 
@@ -125,7 +127,8 @@ class Lane:
 
 def _opens_row(text: str, start: int) -> bool:
     """A dict of metrics: it stands alone on its line, or names a loss or a step."""
-    return not text[:start].strip() or "loss'" in text or "'timing/" in text or "'perf/" in text
+    alone = not text[:start].strip() or _FIGURES.match(text, start)
+    return bool(alone) or "loss'" in text or "'timing/" in text or "'perf/" in text
 
 
 def _is_row(text: str) -> bool:

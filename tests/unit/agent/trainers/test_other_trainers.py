@@ -218,7 +218,9 @@ CAPTURES = {
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-@pytest.mark.parametrize("name", ["olmo_core.log", "olmo_v1.log", "composer_console.log"])
+@pytest.mark.parametrize(
+    "name", ["olmo_core.log", "olmo_v1.log", "composer_console.log", "axolotl_tokens.log"]
+)
 def test_a_blocks_lines_are_known_whatever_a_tool_put_before_all_of_them(name: str, capture: str) -> None:
     plain = (FIXTURES / name).read_text()
     captured = "".join(
@@ -233,3 +235,12 @@ def test_a_blocks_lines_are_known_whatever_a_tool_put_before_all_of_them(name: s
 
     assert rows(captured) == rows(plain)
     assert rows(plain)
+
+
+def test_a_printed_dict_of_figures_is_known_behind_a_label() -> None:
+    plain = (FIXTURES / "easylm_pprint.log").read_text()
+    captured = "".join("0|train  | " + line for line in plain.splitlines(keepends=True))
+
+    assert [(row.step, row.loss) for row in parse_whole(captured.encode()).steps] == [
+        (row.step, row.loss) for row in parse_whole(plain.encode()).steps
+    ]
