@@ -165,7 +165,7 @@ def _today(part: str, members: tuple[int, ...], now: float, number: int) -> Run 
         "pretrain": {"failures": (Failure(at_seconds=start + 1.9 * DAY, down_seconds=1500.0),)},
         "moe": {"failures": (Failure(at_seconds=start + 1.1 * DAY, down_seconds=2700.0),)},
         "straggler": {"slow_node": members[len(members) // 2]},
-        "hang": {"hang_at_seconds": now - 2.3 * HOUR},
+        "hang": {"hang_at_seconds": now - 1.6 * HOUR},
         "idle": {"idle_from_seconds": now - 6 * HOUR},
     }
     model = fields.get("model")
