@@ -110,6 +110,8 @@ def _form(
 
 def silences(alerts: Alerts, view: View) -> Component:
     """Silences that hold or will, and nodes in maintenance."""
+    if "alert_history" in alerts.status.unavailable:
+        return parts.not_told(view)
     if not alerts.silences:
         return parts.next_step(view.t("alerts.silences_empty"))
     return html.Div([_one(silence, alerts, view) for silence in alerts.silences], role="list")

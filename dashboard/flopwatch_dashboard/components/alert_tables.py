@@ -144,6 +144,8 @@ def _rule(row: AlertRow) -> Component:
 def history(alerts: Alerts, choice: Choice, view: View) -> Component:
     """Alerts that have ended, the newest first."""
     rows = fitting(alerts.history, choice, view)
+    if "alert_history" in alerts.status.unavailable:
+        return parts.not_told(view)
     if not rows:
         return parts.next_step(view.t("empty.no_history"))
     zone = alerts.status.time_zone

@@ -7,6 +7,7 @@ from dash.development.base_component import Component
 
 from flopwatch.answers.nodes import (
     DeclaredRow,
+    GpuPage,
     GpuRow,
     Health,
     HealthEvent,
@@ -128,6 +129,16 @@ def _port(row: PortRow, view: View) -> list[Component | str]:
         errors,
         _count(row.errors),
     ]
+
+
+def past(page: NodePage | GpuPage, gpu_names: dict[str, str], view: View) -> dict[str, Component]:
+    """What happened in the range, ``events`` and ``jobs``; where the source keeps no past, that it tells of none."""
+    if "ledger" in page.status.unavailable:
+        return {"events": parts.not_told(view), "jobs": parts.not_told(view)}
+    return {
+        "events": events(page.events, gpu_names, view),
+        "jobs": ran(page.jobs, page.status.now_seconds, view),
+    }
 
 
 def ran(rows: Sequence[RanHere], now: float, view: View) -> Component:

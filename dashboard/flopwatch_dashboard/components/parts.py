@@ -91,6 +91,11 @@ def next_step(text: str, *steps: tuple[str, str]) -> Component:
     return html.Div(parts, className="empty")
 
 
+def not_told(view: View) -> Component:
+    """In place of an empty list, where the source of data has nothing of the kind: empty would be a claim."""
+    return next_step(view.t("unavailable.here"))
+
+
 def hidden_heading(text: str) -> Component:
     """The page's heading for a screen reader, where the design shows none."""
     return html.H1(text, className="vh")

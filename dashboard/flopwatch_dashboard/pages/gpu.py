@@ -54,8 +54,7 @@ def render(query: Query, view: View, item: str) -> dict[str, Any]:
         "tiles": node_head.gpu_tiles(page, view),
         "details": _facts(page, view),
         "alerts": tables.alert_list(page.alerts, now, view),
-        "jobs": node_tables.ran(page.jobs, now, view),
-        "events": node_tables.events(page.events, {}, view),
+        **node_tables.past(page, {}, view),
         **_figures(page, view),
         **_heads(page, view),
     }

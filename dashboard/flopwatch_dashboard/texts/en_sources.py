@@ -2,6 +2,7 @@
 
 SOURCE_TEXTS: dict[str, str] = {
     "unavailable.title": "Not available from this source, so left empty: {what}",
+    "unavailable.here": "This source of data does not tell.",
     "unavailable.steps": "training steps",
     "unavailable.mfu": "MFU (the hardware estimate stands in for jobs)",
     "unavailable.ledger": "where GPU time went, waste and utilisation by lease",

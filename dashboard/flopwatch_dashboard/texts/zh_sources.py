@@ -3,6 +3,7 @@
 
 SOURCE_TEXTS: dict[str, str] = {
     "unavailable.title": "此数据源无法提供，故留空：{what}",
+    "unavailable.here": "该数据源不提供此信息。",
     "unavailable.steps": "训练 step",
     "unavailable.mfu": "MFU（作业以硬件估计代替）",
     "unavailable.ledger": "卡时去向、浪费与计费利用率",

@@ -209,6 +209,25 @@ def test_pages_show_as_unknown_what_cannot_be_said(query: PrometheusQuery) -> No
     assert job["waiting"] == []
 
 
+def test_lists_that_it_cannot_fill_say_so_instead_of_being_empty(query: PrometheusQuery) -> None:
+    view = View(range_name="1h")
+    nodes = query.nodes(Range(seconds=3_600))
+    node = nodes.nodes[0].node
+    uuid = next(gpu.uuid for page in [query.node(node, Range(seconds=3_600))] if page for gpu in page.gpus)
+    shown = {
+        "alerts": NAMED["alerts"].render(query, view, ""),
+        "node": NAMED["node"].render(query, view, node),
+        "gpu": NAMED["gpu"].render(query, view, uuid),
+    }
+
+    for page, part in (
+        ("alerts", "history"), ("alerts", "silences"), ("node", "events"), ("node", "jobs"), ("gpu", "events"),
+        ("gpu", "jobs"),
+    ):  # fmt: skip
+        assert _texts(shown[page][part]) == ["This source of data does not tell."]
+    assert _texts(shown["alerts"]["active"])
+
+
 def test_the_page_of_a_job_has_the_declared_figures_and_says_of_the_rest_that_it_is_not_known(
     query: PrometheusQuery, client: PromClient
 ) -> None:
