@@ -87,8 +87,8 @@ def _create(tokens: Tokens, arguments: argparse.Namespace) -> int:
 
 _FIRST = (
     "From now on this collector asks for a token: pages and API for one of role viewer, operator or admin"
-    " (flopwatch token create --role viewer),\nevery agent, also that of 'flopwatch up', for one of role agent"
-    " (agent.token_file or FLOPWATCH_AGENT_TOKEN_FILE).\n"
+    " (flopwatch token create --role viewer),\nevery agent for one of role agent (agent.token_file or"
+    " FLOPWATCH_AGENT_TOKEN_FILE). A running 'flopwatch up' gives its own agent one when it is started again.\n"
 )
 
 
