@@ -4,6 +4,7 @@ import duckdb
 
 from flopwatch_collector.store import attaching, reading
 from flopwatch_collector.store.closing import SUMMARIES
+from flopwatch_collector.store.database import literal
 from flopwatch_collector.store.ground import Ground
 from flopwatch_collector.store.layout import RawFile
 
@@ -23,7 +24,7 @@ def without_unreadable(ground: Ground, statement: str) -> bool:
         current = ground.catalogue.peek()
         names = SUMMARIES if not statement else tuple(current.files)
         files = [file for name in names for file in current.files.get(name, ())]
-        read = [file for file in files if not statement or str(file.path) in statement]
+        read = [file for file in files if not statement or literal(file.path) in statement]
         damaged = frozenset(file for file in read if not _readable(ground, file))
         if not damaged:
             return False

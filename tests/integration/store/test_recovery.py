@@ -181,6 +181,16 @@ def test_a_closed_hour_that_breaks_while_it_is_used_costs_only_itself(
     assert len(store.phases(0, 1e10)["ts"]) == 0
 
 
+def test_a_closed_hour_that_breaks_is_found_whatever_its_folder_is_called(settings, clock, opened) -> None:
+    store = opened(replace(settings, folder=settings.folder.with_name("it's here")))
+    for hour in range(2):
+        clock.now = NOON + 3600 * hour
+        store.submit(replace(FIRST, sequence=hour), sample(clock.now)).result(30)
+    store.settle()
+    spoiled_in_its_middle(next((settings.folder.with_name("it's here") / "raw" / "gpu").glob("*.parquet")))
+    assert store.gpu_samples(0, 1e10, ())["ts"].tolist() == [NOON + 3600]
+
+
 def test_a_summary_that_breaks_is_done_without(store, settings, clock) -> None:
     for hour in range(2):
         clock.now = NOON + 3600 * hour
