@@ -36,7 +36,10 @@ def main(argv: list[str]) -> int:
     try:
         forms = _user_formats(arguments)
         parsed = read_file(arguments.file, kind=arguments.kind, forms=forms)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        sys.stderr.write(f"flopwatch: {error.filename} cannot be read: {error.strerror}\n")
+        return 2
+    except ValueError as error:
         sys.stderr.write(f"flopwatch: {error}\n")
         return 2
     if arguments.json:

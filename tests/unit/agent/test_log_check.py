@@ -55,7 +55,9 @@ def test_a_missing_file_and_a_wrong_unit_are_status_two(
     wrong = log_check.main(["check", str(tmp_path / "x"), "--format", r"it=(?P<step>\d+)", "--unit", "step"])
 
     assert (missing, wrong) == (2, 2)
-    assert "--unit is 'step'; allowed: GROUP=UNIT" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"flopwatch: {tmp_path / 'none'} cannot be read: No such file or directory\n" in said
+    assert "--unit is 'step'; allowed: GROUP=UNIT" in said
 
 
 def test_the_shape_that_the_sdk_told_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
