@@ -53,7 +53,9 @@ def cloud(**changes: Any):
             lambda: own(cost_of_capital=8), "costs.own.cost_of_capital is 8.0; allowed: a ratio", id="percent"
         ),
         pytest.param(lambda: own(pue=0.9), "costs.own.pue is 0.9; allowed: 1 or more", id="pue"),
-        pytest.param(lambda: own(pue=130), "costs.own.pue is 130.0; allowed: a ratio of at most 5", id="pue-percent"),
+        pytest.param(
+            lambda: own(pue=130), "costs.own.pue is 130.0; allowed: a ratio of at most 5", id="pue-percent"
+        ),
         pytest.param(
             lambda: own(idle_kw_per_gpu=1.1, busy_kw_per_gpu=0.3),
             "costs.own.busy_kw_per_gpu is 0.3; allowed: at least idle_kw_per_gpu (1.1)",
