@@ -86,14 +86,15 @@ def silence_of(
     silent = np.flatnonzero(samples["ts"] > last + np.nan_to_num(samples["interval_seconds"], nan=10.0))
     usual = None if rolled is None else _usual_power(rolled, last)
     power = _highest(samples["power_watts"][silent])
+    phase = job.bucket if job.bucket in PAUSED else None
     return Silence(
         overdue_seconds=now - last,
         gap_seconds=timeline.report_gap_seconds,
         longest_pause_seconds=longest_pause(timeline),
         tensor_active_ratio=_highest(samples["tensor_active_ratio"][silent]),
         power_ratio=power / usual if power is not None and usual else None,
-        phase=job.bucket if job.bucket in PAUSED else None,
-        longest_phase_seconds=_longest_phase(timeline, job.bucket),
+        phase=phase,
+        longest_phase_seconds=None if phase is None else _longest_phase(timeline, phase),
         source_alive=_source_alive(state, job, timeline, now),
         ledger_hang=job.bucket == "HANG",
     )
@@ -121,7 +122,7 @@ def longest_pause(timeline: JobTimeline) -> float | None:
     return float(gaps.max())
 
 
-def _longest_phase(timeline: JobTimeline, bucket: str | None) -> float | None:
+def _longest_phase(timeline: JobTimeline, bucket: str) -> float | None:
     """The longest finished phase of the kind that a bucket stands for; None without any."""
     kinds = [PHASE_KINDS.index(kind) for kind, own in PHASE_BUCKETS.items() if own == bucket]
     phases = timeline.phases
