@@ -117,6 +117,7 @@ class Beside:
 
     def __init__(self, store: EmbeddedStore, since: float = END) -> None:
         self._store, self._since, self._over = store, since, threading.Event()
+        self.written = 0
         self._thread = threading.Thread(target=self._write)
         self._thread.start()
 
@@ -126,10 +127,12 @@ class Beside:
             rows = fleet.rows(self._since + sequence * FLUSH_SECONDS)
             self._store.submit(BatchId(node="on", spool="s", sequence=sequence), rows).result(60)
             sequence += 1
+            self.written += len(rows.gpu["ts"])
 
     def end(self) -> None:
         self._over.set()
         self._thread.join()
+        assert self.written > 0
 
 
 @pytest.mark.timeout(900)
