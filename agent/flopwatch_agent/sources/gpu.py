@@ -204,7 +204,6 @@ class GpuSource:
                 self._driver = nvml.text_of(nvml.call("nvmlSystemGetDriverVersion"))
                 self._open, self._nvml, self._reason = True, "ok", ""
             self._scan()
-            self._mismatch_since = None
         except NvmlError as error:
             self._failed(error)
 
@@ -249,6 +248,8 @@ class GpuSource:
         for worker in running.values():
             if worker not in lost:
                 worker.stop()
+        # Before anybody sees the GPUs: who asks between the two would start the agent anew for nothing.
+        self._mismatch_since = None
         self._workers, self._gaps = workers + lost, tuple(gaps)
         self._watch_events(handles)
 
