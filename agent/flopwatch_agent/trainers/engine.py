@@ -8,6 +8,7 @@ from flopwatch_agent.trainers.clocks import event_seconds
 from flopwatch_agent.trainers.companions import Companions
 from flopwatch_agent.trainers.crosscheck import DOUBT_RATIO, known_factors
 from flopwatch_agent.trainers.derive import global_batch_size
+from flopwatch_agent.trainers.epochcount import EpochCount
 from flopwatch_agent.trainers.estimate import (
     Context,
     Estimate,
@@ -59,6 +60,8 @@ class Engine:
         self._first_bar: Bar | None = None
         self._undrawn: Reading | None = None
         self._companions = Companions()
+        self._own_companions: dict[str, Companions] = {}
+        self._epochs = EpochCount()
         self._main_expected = False
         self._unreported = _MOST_BESIDE_REPORTS
 
@@ -82,9 +85,10 @@ class Engine:
             elif self._launch.first_bar is None or self._launch.first_bar.total != bar.total:
                 self._launch.first_bar = bar
 
-    def companion(self, values: Mapping[str, float], *, family: str) -> None:
-        """Part of a row that another line completes."""
-        self._companions.add(values, family)
+    def companion(self, values: Mapping[str, float], *, family: str, own: bool = False) -> None:
+        """Part of a row that another line completes; ``own``: of the same family only."""
+        companions = self._own_companions.setdefault(family, Companions()) if own else self._companions
+        companions.add(values, family)
 
     def expect_main(self) -> None:
         """A header told that a family with better lines is coming."""
@@ -130,10 +134,12 @@ class Engine:
         if self._undrawn is not None and values == self._undrawn.values:
             return
         self._number_by(None)
-        completed, family = self._companions.complete(values, family)
-        merged = numbered(completed)
-        if merged.get("step", 0.0) < 0:
+        companions = self._own_companions.get(grammar.family, self._companions)
+        completed, family = companions.complete(values, family)
+        counted = self._epochs.count(numbered(completed), grammar)
+        if counted is None or counted.get("step", 0.0) < 0:
             return
+        merged = counted
         if "step" not in merged and self._repeats(merged, origin):
             return
         bar = self._bar if "bar" in grammar.order else None
@@ -326,6 +332,8 @@ class Engine:
     def _context(self, reading: Reading) -> Context:
         launch = self._launch
         origin = launch.previous.step if launch.previous else launch.base_step
+        if "uncounted" in reading.values:
+            origin = None
         context = Context(
             reading=reading, launch=launch, base_step=launch.base_step,
             advanced=reading.step - origin if origin is not None else None, tokens=None, facts=self.book.facts,

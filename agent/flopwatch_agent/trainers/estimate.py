@@ -135,8 +135,11 @@ def _printed(context: Context) -> float | None:
 
 
 def _interval(context: Context) -> float | None:
-    seconds = context.reading.get("interval_seconds")
-    return seconds / context.advanced if seconds is not None and context.advanced else None
+    seconds, steps = (
+        context.reading.get("interval_seconds"),
+        context.reading.get("covered") or context.advanced,
+    )
+    return seconds / steps if seconds is not None and steps else None
 
 
 def _counter(context: Context) -> float | None:

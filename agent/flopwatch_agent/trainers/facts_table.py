@@ -100,6 +100,7 @@ LINES = tuple(
     (literals_of(form)[0], form)
     for form in map(re.compile, (
         r"using world size: (?P<world_size>\d+)",
+        r"\(\d+/(?P<world_size>\d+)\) Training started",
         r"data-parallel size: (?P<data_parallel>\d+)",
         r"\bcontext-parallel size: (?P<context_parallel>\d+)",
         r"tensor-model-parallel size: (?P<tensor_parallel>\d+)",

@@ -26,7 +26,7 @@ _PREFIXES = tuple(
         ),
         r"(?P<clock>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?![\w.-]+ [\w.@/-]+\[\d+\]: )",
         r"\[pod/[^\]]+\] ",
-        r"[\w.-]+/\d+ (?=\[)",
+        r"(?!\d+/)[\w.-]+/\d+ (?=\[)",
         r"\[(?:default|rank|trainer|worker)(?P<rank>\d+)\]:? ?",
         (
             r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"

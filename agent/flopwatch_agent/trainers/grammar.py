@@ -70,11 +70,13 @@ class Grammar:
     pauses_outside: bool = False
     """The trainer stops its timer for them: a slow row has another reason."""
     secondary: bool = False
-    """Gives way to any other family that speaks in the same file."""
+    """Gives way to any other family that speaks in the same file; a companion completes its own family's rows only."""
     rate_of_replicas: bool = False
     """Rates "per GPU" are divided by the data-parallel size only: the world size does not follow from them."""
     relatives: tuple[tuple[str, str], ...] = ()
     """Text that only one relative prints, and the relative's name."""
+    begun_by: str = ""
+    """A quantity that a line before the row must tell; without it the same form means an evaluation."""
     kind: Literal["unknown", "rl"] = "unknown"
     micro: bool = False
     """Its lines are of micro batches, not of optimizer steps."""

@@ -49,6 +49,10 @@ FORMS = (
         r"\bValidating: |Epoch\(val\)|Iter\(val\)|Evaluating (?:on|model)|Doing (?:first )?eval|Running"
         r" (?:final )?validation"
     ),
+    _form("eval",
+        r"\bComputing validation loss|\bEpoch \d+, validation: |\bEval Epoch: \d|\bValidation perplexity: |\depoch"
+        r" results: |Evaluating perplexity"
+    ),
     _form("checkpoint",
         r"[Ss]aving (?:\S+ ){0,3}checkpoint|[Ss]aving the checkpoint|[Cc]heckpoint saved|[Ss]aved"
         r" checkpoint"

@@ -45,6 +45,8 @@ SIGNS = (
     Anchor(b"'param_norm': "),
     Anchor(b"- arguments -"),
     _guarded(b"otal step time: ", rb"\d"),
+    _guarded(b"xent: ", rb"\s*\d"),
+    _guarded(b"-End => Latency:", rb"\s*\d"),
 )
 """The first signs of a trainer: every family shows one of them with its first rows, or in its header."""
 
@@ -60,6 +62,7 @@ ROW_ANCHORS = (
     Anchor(b"'perf/"),
     _guarded(b"= Step ", rb"\d+/\d+ ="),
     _guarded(b"= Epoch ", rb"\d+/\d+ ="),
+    _guarded(b"Epoch ", rb"\d+/\d+\s*[\r\n]"),
 )
 """Beginnings of rows that have their sign further on."""
 
@@ -111,6 +114,7 @@ HEADER_ANCHORS = (
     _guarded(b"training on ", rb"\d+ (?:GPUs|devices)"),
     Anchor(b"raining starts at step"),
     _guarded(b"tart", rb"(?:ing)? (?:training|job:)"),
+    Anchor(b") Training started"),
     Anchor(b"rguments:"),
     Anchor(b"trainer in World"),
     Anchor(b"torch distributed with"),

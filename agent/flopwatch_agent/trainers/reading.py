@@ -127,7 +127,8 @@ class Launch:
         if self.base_step is not None:
             return self.base_step
         base = min(reading.grammar.first_step, max(reading.step, 0)) - 1
-        near = reading.step - base <= (NEAR_WITH_HEADER_STEPS if header_seen else NEAR_STEPS)
+        stated = reading.get("covered") or 0
+        near = reading.step - base <= max(NEAR_WITH_HEADER_STEPS if header_seen else NEAR_STEPS, stated)
         return base if self.index == 0 and (near or self.announced) else None
 
 

@@ -1,5 +1,6 @@
 """Where a reading belongs: the session that is going on, a new one, or nowhere."""
 
+from itertools import pairwise
 from typing import Literal
 
 from flopwatch_agent.trainers.clocks import elapsed_seconds
@@ -77,7 +78,9 @@ def _stale(previous: Reading, reading: Reading) -> bool:
 
 
 def _far(follows: int, launch: Launch) -> bool:
-    return launch.rows >= 3 and follows > FAR_INTERVALS * max(launch.interval or 1, 1)
+    steps = [reading.step for reading in launch.latest]
+    widest = max((later - earlier for earlier, later in pairwise(steps)), default=1)
+    return launch.rows >= 3 and follows > FAR_INTERVALS * max(widest, 1)
 
 
 def resolve(

@@ -271,7 +271,7 @@ class TextLog:
         text, engine = record.text, self._engine
         for grammar in COMPANIONS:
             for hit in match(grammar, text):
-                engine.companion(hit.values, family=grammar.family)
+                engine.companion(hit.values, family=grammar.family, own=grammar.secondary)
         for grammar in ROLLOUTS:
             for hit in match(grammar, text):
                 engine.rollout(hit.values, origin)

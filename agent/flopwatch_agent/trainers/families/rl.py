@@ -155,4 +155,26 @@ TRL_EPISODES = Grammar(
 )
 """PPO and RLOO: their dict counts episodes, the step is that of the bar."""
 
-GRAMMARS = (TRL_GENERATION, TRL_EPISODES, VERL, VERL_TUNING, OPENRLHF, SLIME, NEMO_RL)
+DEEPSPEED_CHAT = Grammar(
+    family="DeepSpeed-Chat",
+    literal="-End => Latency:",
+    anchor=anchor(r"\bEnd-to-End => Latency:\s*(?P<seconds>NUM)s"),
+    begun_by="step_in_epoch",
+    fields=(Field("tflops", re.compile(rf"\bTFLOPs:\s*({NUMBER})")),),
+    covers="one",
+    first_step=0,
+    warms_up=False,
+    kind="rl",
+)
+"""Generation and training of a step; the line before it tells the step."""
+
+DEEPSPEED_CHAT_STEP = Grammar(
+    family="DeepSpeed-Chat",
+    literal="| PPO Epoch: ",
+    anchor=anchor(
+        r"\bEpoch: (?P<epoch_index>\d+) \| Step: (?P<step_in_epoch>\d+) \| PPO Epoch: \d+ \| Actor Loss: (?P<loss>NUM)"
+    ),
+    secondary=True,
+)
+
+GRAMMARS = (TRL_GENERATION, TRL_EPISODES, VERL, VERL_TUNING, OPENRLHF, SLIME, NEMO_RL, DEEPSPEED_CHAT)
