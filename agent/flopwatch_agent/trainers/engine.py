@@ -376,7 +376,7 @@ class Engine:
             self.findings.say(
                 "step_time_unknown", f"the log does not tell the step time: {reading.grammar.no_time}"
             )
-        check_row(self.findings, reading.values, self.book.facts)
+        check_row(self.findings, reading, self.book.facts)
         self.family = reading.family
         self._announced = self._resumed = False
         self._hint = self._begin = None

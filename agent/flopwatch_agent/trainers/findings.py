@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
+from flopwatch_agent.trainers.facts import Fact
+from flopwatch_agent.trainers.reading import Reading
 from flopwatch_agent.trainers.rows import LogFinding
+from flopwatch_agent.trainers.steps import counts_lines
 
 
 class FindingBook:
@@ -24,8 +27,14 @@ class FindingBook:
         return new
 
 
-def check_row(book: FindingBook, values: Mapping[str, float], facts: Mapping[str, object]) -> None:
-    """Note what the trainer's own figures cannot be."""
+def check_row(book: FindingBook, reading: Reading, facts: Mapping[str, Fact]) -> None:
+    """Note what the trainer's own figures cannot be, and a step that no figure tells."""
+    values = reading.values
+    if "epoch" in values and counts_lines(reading, facts):
+        book.say(
+            "steps_unknown",
+            "the log prints neither steps nor how many there are (its head is missing): its lines are numbered",
+        )
     mfu, tflops, peak = values.get("mfu"), values.get("tflops"), facts.get("peak_flops")
     if mfu is not None and mfu > 1.0:
         text = f"the trainer prints an MFU of {mfu:.1%}: its peak or its FLOP count is wrong"

@@ -7,7 +7,7 @@ from typing import Literal
 Loss = float | Literal["inf", "-inf", "nan"]
 
 NUMBER = (
-    r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|[iI]nf(?:inity)?)"
+    r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI][nN][fF](?:inity|INITY)?)"
     r"(?![\d.]*[eE][-+]?$)"
 )
 """A printed number: thousands separators, exponents, nan and inf included; none whose exponent was cut off."""

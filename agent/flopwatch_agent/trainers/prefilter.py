@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_NUMBER = rb"[-+]?\d|[-+]?nan|[-+]?inf"
+_NUMBER = rb"[-+]?\d|[-+]?nan|[-+]?inf|[-+]?NAN|[-+]?INF"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from flopwatch_agent.trainers.bars import Bar
 from flopwatch_agent.trainers.derive import tokens_per_step
 from flopwatch_agent.trainers.facts import Fact, integer
-from flopwatch_agent.trainers.reading import Launch
+from flopwatch_agent.trainers.reading import Launch, Reading
 
 _MOST_SLACK_STEPS = 5.0
 
@@ -98,5 +98,11 @@ def _steps_in_epoch(launch: Launch, facts: Mapping[str, Fact]) -> float | None:
     if total and epochs:
         return total / epochs
     previous = launch.previous
-    epoch = previous.get("epoch") if previous else None
+    epoch = previous.get("epoch") if previous and not counts_lines(previous, facts) else None
     return previous.step / epoch if previous and epoch else None
+
+
+def counts_lines(reading: Reading, facts: Mapping[str, Fact]) -> bool:
+    """Whether the step is only the number of the line: neither the line, a bar, a counter nor a header told it."""
+    told = "step" in reading.values or reading.bar is not None or facts.get("total_steps")
+    return not (told or _by_tokens(reading.values, facts))

@@ -87,4 +87,15 @@ MMCV = Grammar(
     ),
 )
 
-GRAMMARS = (TIMM, METRIC_LOGGER, IMAGENET, SWIN, DETECTRON, MMCV)
+DIT = Grammar(
+    family="DiT",
+    literal="Train Steps/Sec: ",
+    anchor=anchor(r"\(step=(?P<step>\d+)\) Train Loss: (?P<loss>NUM)"),
+    needs=("steps_per_second",),
+    fields=(number_field("steps_per_second", r"Train Steps/Sec: "),),
+    order=("rate",),
+    pauses_inside=True,
+)
+"""DiT and what was made of it (SiT, fast-DiT, REPA): a mean since the line before."""
+
+GRAMMARS = (TIMM, METRIC_LOGGER, IMAGENET, SWIN, DETECTRON, MMCV, DIT)

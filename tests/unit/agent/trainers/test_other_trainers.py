@@ -63,6 +63,13 @@ LINES = {
         "[2021-04-14 10:00:{n}0 swin] (main.py 187): INFO Train: [1/300][{n}0/1251]\teta 0:12:34 lr 0.000001\t time 0.5123 (0.6123)\tloss 6.9{n} (6.95)\tgrad_norm 1.2 (1.3)\tmem 1234MB\n",
         (1281, 0.5123, None, 6.93),
     ),
+    "DiT": (
+        "[\x1b[34m2023-01-01 10:0{n}:00\x1b[0m] (step=000{n}00) Train Loss: 0.1{n}00, Train Steps/Sec: 2.50\n", (300, 0.4, None, 0.13),
+    ),
+    "Megatron-LM whose loss is no number": (
+        " iteration {n:8}/ 1000 | consumed samples: 12 | elapsed time per iteration (ms): 812.4 | learning rate: 1E-5 | lm loss: NAN | number of skipped iterations:   0 |\n",
+        (3, 0.8124, None, "nan"),
+    ),
     "MindFormers": (
         "2025-04-07 15:34:2{n},173 - [mindformers/core/callback/callback.py:529] - INFO - {{ Epoch:[  2/  2], step:[    {n}/   19], loss: 10.63{n}, per_step_time: 1752ms, lr: 1e-05,"
         " overflow cond: False, loss_scale: 1.0, global_norm: [1.2], train_throughput_per_npu: 123.4T\n",
@@ -117,7 +124,7 @@ def test_the_third_row_has_its_number_time_tokens_and_loss(name: str) -> None:
     assert row.step == step
     assert row.step_seconds == pytest.approx(seconds)
     assert row.tokens == (None if tokens is None else pytest.approx(tokens))
-    assert row.loss == (None if loss is None else pytest.approx(loss))
+    assert row.loss == (loss if loss in (None, "nan") else pytest.approx(loss))
 
 
 BARS = {

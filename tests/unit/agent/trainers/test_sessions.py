@@ -340,3 +340,15 @@ def test_micro_batches_counted_from_zero_are_as_many() -> None:
         (n, pytest.approx(0.2)) for n in (1, 2, 3)
     ]
     assert parsed.facts[0]["gradient_accumulation_steps"] == 2
+
+
+def test_a_log_without_steps_bar_or_head_numbers_its_lines_and_says_so() -> None:
+    lines = "".join(
+        f"{{'loss': 1.{n}, 'learning_rate': 1e-05, 'epoch': {0.5 + n / 100:.2f}}}\n" for n in range(5)
+    )
+    parsed = parse_whole(lines.encode())
+
+    assert [(row.session, row.step, row.seconds) for row in parsed.steps] == [
+        (0, n, None) for n in (1, 2, 3, 4, 5)
+    ]
+    assert [finding.code for finding in parsed.findings] == ["steps_unknown", "step_time_unknown"]
