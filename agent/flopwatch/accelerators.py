@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from flopwatch.accelerator import DTYPES, Accelerator, dtype_of, split_mig
 from flopwatch.peaks.newer import NEWER
 from flopwatch.peaks.older import OLDER
+from flopwatch.peaks.oldest import OLDEST
 from flopwatch.peaks.others import OTHERS
 
 __all__ = [
     "ACCELERATORS", "DTYPES", "Accelerator", "by_name", "by_product", "dtype_of", "overridden", "products_like",
 ]  # fmt: skip
 
-ACCELERATORS: tuple[Accelerator, ...] = (*OLDER, *NEWER, *OTHERS)
+ACCELERATORS: tuple[Accelerator, ...] = (*OLDEST, *OLDER, *NEWER, *OTHERS)
 _BY_NAME = {name: item for item in ACCELERATORS for name in (*item.nvml_names, *item.aliases)}
 _ONLY_FORM = " (HGX/DGX)"
 """Said of a product that has no other form, so that people leave it out."""

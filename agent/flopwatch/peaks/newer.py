@@ -10,6 +10,7 @@ from flopwatch.peaks.sources import (
     KLOCKWOOD,
     LIGHTNING,
     LLM_C,
+    RTX_PRO,
     STAS,
     TORCHTITAN,
     VERL,
@@ -19,6 +20,31 @@ H100_80GB_MIG = {"1g.10gb": 16, "1g.20gb": 26, "2g.20gb": 32, "3g.40gb": 60, "4g
 """SMs by profile, as ``nvidia-smi mig -lgip`` prints them on an H100 80GB."""
 
 NEWER: tuple[Accelerator, ...] = (
+    Accelerator(
+        name="RTX PRO 6000 Blackwell Workstation", vendor="NVIDIA", architecture="Blackwell GB202",
+        nvml_names=("NVIDIA RTX PRO 6000 Blackwell Workstation Edition",),
+        tflops={
+            "fp32": 126, "tf32": 251.9, "bf16": 503.8, "fp16": 503.8, "fp8": 1007.6, "fp4": 2015.2,
+        },
+        sm_count=188, peak_clock_hertz=2617e6,
+        sources=(RTX_PRO,),
+        notes=(
+            "full rate with fp32 accumulation, unlike the RTX 5090 of the same chip",
+            "4000 AI TOPS is sparse fp4; public tables that say 1000 for bf16 are sparse",
+        ),
+    ),
+    Accelerator(
+        name="RTX PRO 6000 Blackwell Max-Q and Server", vendor="NVIDIA", architecture="Blackwell GB202",
+        nvml_names=(
+            "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
+            "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+        ),
+        sources=(RTX_PRO,),
+        unverified=("all peaks",),
+        notes=(
+            "other clocks than the Workstation Edition's: public tables say 440 to 500 for bf16, 960 or 1021 sparse",
+        ),
+    ),
     Accelerator(
         name="RTX 5090", vendor="NVIDIA", architecture="Blackwell GB202",
         nvml_names=("NVIDIA GeForce RTX 5090",),

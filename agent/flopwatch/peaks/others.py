@@ -1,9 +1,87 @@
 """Accelerators of other vendors: capacity and steps only, no hardware signals."""
 
 from flopwatch.accelerator import Accelerator
-from flopwatch.peaks.sources import AMD, STAS, TORCHTITAN, VERL
+from flopwatch.peaks.sources import AMD, INTEL, NEURON, STAS, TORCHTITAN, VERL
 
 OTHERS: tuple[Accelerator, ...] = (
+    Accelerator(
+        name="MI250 (per card)", vendor="AMD", architecture="CDNA2",
+        nvml_names=("AMD Instinct MI250",),
+        tflops={
+            "fp64": 45.3, "fp32": 45.3, "bf16": 362.1, "fp16": 362.1, "int8": 362.1,
+        },
+        sources=(STAS, AMD),
+        notes=(
+            "each card is two devices (GCDs) to software: 181.05 per visible device",
+        ),
+    ),
+    Accelerator(
+        name="MI350X", vendor="AMD", architecture="CDNA4",
+        nvml_names=("AMD Instinct MI350X",),
+        tflops={
+            "bf16": 2309.6, "fp16": 2309.6,
+        },
+        sources=(STAS, AMD),
+        unverified=("fp32", "fp8", "fp4", "int8"),
+        notes=(
+            "2.2 GHz where the MI355X has 2.4",
+        ),
+    ),
+    Accelerator(
+        name="Gaudi 2", vendor="Intel", architecture="Gaudi",
+        nvml_names=(),
+        tflops={
+            "bf16": 432,
+        },
+        sources=(INTEL,),
+        unverified=("fp8",),
+        notes=(
+            "not an NVML device; fp8 is 835 or 865 by source",
+        ),
+    ),
+    Accelerator(
+        name="Gaudi 3", vendor="Intel", architecture="Gaudi",
+        nvml_names=(),
+        sources=(INTEL,),
+        unverified=("all peaks",),
+        notes=(
+            "not an NVML device; bf16 and fp8 are both 1678, 1835 or 1856 by source and form",
+        ),
+    ),
+    Accelerator(
+        name="Trainium", vendor="AWS", architecture="NeuronCore-v2",
+        nvml_names=(),
+        tflops={
+            "fp32": 47.5, "tf32": 190, "bf16": 190, "fp16": 190, "fp8": 190,
+        },
+        sources=(NEURON,),
+        unverified=("int8",),
+        notes=(
+            "not an NVML device; per chip of two NeuronCores",
+        ),
+    ),
+    Accelerator(
+        name="Trainium2", vendor="AWS", architecture="NeuronCore-v3",
+        nvml_names=(),
+        tflops={
+            "fp32": 181, "tf32": 667, "bf16": 667, "fp16": 667, "fp8": 1299,
+        },
+        sources=(NEURON,),
+        notes=(
+            "not an NVML device; per chip of eight NeuronCores; 2563 is sparse",
+        ),
+    ),
+    Accelerator(
+        name="Trainium3", vendor="AWS", architecture="NeuronCore-v4",
+        nvml_names=(),
+        tflops={
+            "fp32": 183, "tf32": 671, "bf16": 671, "fp16": 671, "fp8": 2517, "fp4": 2517,
+        },
+        sources=(NEURON,),
+        notes=(
+            "not an NVML device; per chip of eight NeuronCores; fp8 and fp4 in the MX formats; 2517 in bf16 is sparse",
+        ),
+    ),
     Accelerator(
         name="MI250X (per card)", vendor="AMD", architecture="CDNA2",
         nvml_names=("AMD Instinct MI250X",),

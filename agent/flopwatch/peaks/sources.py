@@ -12,3 +12,11 @@ ADA = "NVIDIA Ada architecture whitepaper values (corrected edition) as quoted o
 KLOCKWOOD = "glennklockwood.com garden/processors (quotes NVIDIA Blackwell architecture tables)"
 HGX = "NVIDIA HGX/GB200 specification table quoted on zdszero.github.io"
 DGXC = "github NVIDIA/dgxc-benchmarking recipe READMEs"
+PASCAL = "NVIDIA's announcements of the Tesla P100 (SXM2 and PCIe) as quoted by tomshardware.com and hothardware.com"
+DGX_2 = (
+    "NVIDIA DGX-2: 16 modules, 2 petaFLOPS of tensor operations (quoted by geektopia.es and tomshardware.fr)"
+)
+LINUX_VFIO = "Linux drivers/vfio/pci, device names of the V100 modules"
+RTX_PRO = "NVIDIA RTX Blackwell PRO table quoted on hmc-tech.com; 188 SMs x 1024 x 2617 MHz"
+NEURON = "AWS Neuron documentation, about-neuron/arch/neuron-hardware"
+INTEL = "Intel Vision 2024 figures quoted by pcguia.pt; github stas00/ml-engineering (Gaudi 2 measures 99.4 % of 432)"

@@ -56,9 +56,44 @@ def test_the_table_holds_the_verified_fields_and_their_sources(entry):
     assert found.notes == tuple(entry["trap_notes"])
 
 
+LATER = {
+    # product: (NVML name, format, units x FLOP a clock of each x clock in MHz, TFLOP/s)
+    "P100 SXM2": ("Tesla P100-SXM2-16GB", "fp16", 56 * 64 * 4, 1480, 21.2),
+    "P100 PCIe": ("Tesla P100-PCIE-16GB", "fp16", 56 * 64 * 4, 1303, 18.7),
+    "V100 SXM3": ("Tesla V100-SXM3-32GB", "fp16", 80 * 1024, 1530, 125),
+    "RTX PRO 6000 Blackwell Workstation": (
+        "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "bf16", 188 * 1024, 2617, 503.8,
+    ),
+    "RTX PRO 6000 Blackwell Max-Q and Server": (
+        "NVIDIA RTX PRO 6000 Blackwell Server Edition", "bf16", 0, 0, None,
+    ),
+    "MI250 (per card)": ("AMD Instinct MI250", "bf16", 208 * 1024, 1700, 362.1),
+    "MI350X": ("AMD Instinct MI350X", "bf16", 256 * 4096, 2200, 2309.6),
+    "Gaudi 2": (None, "bf16", 2 * 256 * 256 * 2, 1650, 432),
+    "Gaudi 3": (None, "bf16", 0, 0, None),
+    "Trainium": (None, "bf16", 0, 0, 190),
+    "Trainium2": (None, "bf16", 0, 0, 667),
+    "Trainium3": (None, "bf16", 0, 0, 671),
+}  # fmt: skip
+"""Devices that are not in the fixture, held against their own arithmetic where units and clocks are public."""
+
+
+@pytest.mark.parametrize("product", LATER)
+def test_a_device_that_came_later_has_the_peak_of_its_units_and_clock_or_none(product):
+    nvml_name, dtype, operations, megahertz, tflops = LATER[product]
+    found = accelerators.by_product(product)
+
+    assert found.peak_flops(dtype) == (None if tflops is None else tflops * 1e12)
+    assert nvml_name is None or accelerators.by_name(nvml_name) is found
+    if operations:
+        assert operations * megahertz * 1e6 == pytest.approx(tflops * 1e12, rel=0.005)
+
+
 def test_the_table_has_no_other_devices_and_no_name_twice():
     assert [item.name for item in accelerators.ACCELERATORS] != []
-    assert {item.name for item in accelerators.ACCELERATORS} == {entry["name"] for entry in ENTRIES}
+    assert {item.name for item in accelerators.ACCELERATORS} == {entry["name"] for entry in ENTRIES} | set(
+        LATER
+    )
     names = [name for item in accelerators.ACCELERATORS for name in (*item.nvml_names, *item.aliases)]
     assert len(names) == len(set(names))
 
