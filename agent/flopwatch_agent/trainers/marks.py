@@ -51,7 +51,7 @@ FORMS = (
     ),
     _form("eval",
         r"\bComputing validation loss|\bEpoch \d+, validation: |\bEval Epoch: \d|\bValidation perplexity: |\depoch"
-        r" results: |Evaluating perplexity"
+        r" results: |Evaluating perplexity|\[valid\] Ep\. \d"
     ),
     _form("checkpoint",
         r"[Ss]aving (?:\S+ ){0,3}checkpoint|[Ss]aving the checkpoint|[Cc]heckpoint saved|[Ss]aved"

@@ -47,6 +47,7 @@ SIGNS = (
     _guarded(b"otal step time: ", rb"\d"),
     _guarded(b"xent: ", rb"\s*\d"),
     _guarded(b"-End => Latency:", rb"\s*\d"),
+    _guarded(b" : Cost ", rb"(?:" + _NUMBER + rb")"),
 )
 """The first signs of a trainer: every family shows one of them with its first rows, or in its header."""
 

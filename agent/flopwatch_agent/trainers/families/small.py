@@ -95,6 +95,26 @@ MODEL_GARDEN = Grammar(
     order=("rate",),
 )
 
+DLRM = Grammar(
+    family="DLRM",
+    literal="Finished training it ",
+    anchor=anchor(
+        r"\bFinished training it (?P<step_in_epoch>\d+)/(?P<steps_in_epoch>\d+) of epoch (?P<epoch_index>\d+),"
+        r" (?P<seconds>NUM) ms/it, loss (?P<loss>NUM)"
+    ),
+    units={"seconds": 1e-3},
+)
+
+MARIAN = Grammar(
+    family="Marian",
+    literal=" : Up. ",
+    anchor=anchor(r"\bEp\. \d+ : Up\. (?P<step>[\d,]+) : Sen\. [\d,]+ : Cost (?P<loss>NUM)"),
+    needs=("interval_seconds",),
+    fields=(number_field("interval_seconds", r": Time ", "s "),),
+    order=("interval",),
+    pauses_inside=True,
+)
+
 GRAMMARS = (
-    MIN_GPT, LLAMA2_C, LINGUA, PICOTRON, MINDFORMERS, CLU, ESTIMATOR, MODEL_GARDEN,
+    MIN_GPT, LLAMA2_C, LINGUA, PICOTRON, MINDFORMERS, CLU, ESTIMATOR, MODEL_GARDEN, DLRM, MARIAN,
 )  # fmt: skip

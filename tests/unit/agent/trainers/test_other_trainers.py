@@ -63,6 +63,14 @@ LINES = {
         "[2021-04-14 10:00:{n}0 swin] (main.py 187): INFO Train: [1/300][{n}0/1251]\teta 0:12:34 lr 0.000001\t time 0.5123 (0.6123)\tloss 6.9{n} (6.95)\tgrad_norm 1.2 (1.3)\tmem 1234MB\n",
         (1281, 0.5123, None, 6.93),
     ),
+    "DLRM, second epoch": (
+        "Finished training it {n}024/4096 of epoch 1, 459.80 ms/it, loss 0.45{n}942, accuracy 78.996 %\n", (7120, 0.4598, None, 0.453942),
+    ),
+    "Marian": (
+        "[2021-05-26 23:{n}0:42] Ep. 1 : Up. {n}500 : Sen. 15,203 : Cost 6.0{n}253986 * 414,436 after 414,436 : Time 600.00s : 679.50 words/s\n"
+        "[2021-05-26 23:{n}1:42] [valid] Ep. 1 : Up. {n}500 : ce-mean-words : 5.21277 : new best\n",
+        (3500, 0.6, None, 6.03253986),
+    ),
     "DiT": (
         "[\x1b[34m2023-01-01 10:0{n}:00\x1b[0m] (step=000{n}00) Train Loss: 0.1{n}00, Train Steps/Sec: 2.50\n", (300, 0.4, None, 0.13),
     ),
