@@ -6,7 +6,7 @@ from dataclasses import replace
 from flopwatch_agent.trainers.bars import Bar
 from flopwatch_agent.trainers.clocks import event_seconds
 from flopwatch_agent.trainers.companions import Companions
-from flopwatch_agent.trainers.crosscheck import DOUBT_RATIO, known_factors
+from flopwatch_agent.trainers.crosscheck import known_factors
 from flopwatch_agent.trainers.derive import global_batch_size
 from flopwatch_agent.trainers.epochcount import EpochCount
 from flopwatch_agent.trainers.estimate import (
@@ -167,7 +167,7 @@ class Engine:
         self._number_by(None)
         self._flush_waiting()
         if self._held is not None:
-            self._stale_finding(self._held)
+            self.findings.foreign_rows(self._held.step)
             self._held = None
         self.session_facts.setdefault(self._launch.index, dict(self.book.facts))
         if self._launch.rows and not self._announced:
@@ -215,18 +215,29 @@ class Engine:
             self._place(waiting)
 
     def _place(self, reading: Reading) -> None:
+        if self._launch.repeats(reading):
+            self._forget_marks()
+        elif self._settles_held(reading):
+            self._put(reading)
+
+    def _settles_held(self, reading: Reading) -> bool:
+        """Decide on the row that waits for this one; false where this is the same row once more."""
         held = self._held
-        if held is not None:
-            verdict = "held_false" if self._announced else resolve(held, reading, self._launch)
-            if verdict == "again":
-                return
-            self._held = None
-            if verdict == "held_new":
-                self._open(held)
-            elif verdict == "held_same":
-                self._accept(held)
-            else:
-                self._stale_finding(held)
+        if held is None:
+            return True
+        verdict = "held_false" if self._announced else resolve(held, reading, self._launch)
+        if verdict == "again":
+            return False
+        self._held = None
+        if verdict == "held_new":
+            self._open(held)
+        elif verdict == "held_same":
+            self._accept(held)
+        else:
+            self.findings.foreign_rows(held.step)
+        return True
+
+    def _put(self, reading: Reading) -> None:
         announced = self._announced or (self._resumed and self._launch.ended_at(self._hint))
         where = place(reading, self._launch, announced=announced, resumed=self._resumed)
         if where == "hold":
@@ -244,7 +255,8 @@ class Engine:
         self._end_session()
         self._launch = Launch(
             index=old.index + 1, base_step=base, announced=self._announced, interval=old.interval,
-)  # fmt: skip
+            printed=old.printed,
+        )  # fmt: skip
         self._launch.begin_stamp = self._begin.stamp if self._begin else None
         self._launch.first_bar, self._first_bar = self._first_bar, None
         self._launch.base_total = dict(old.totals).get(base)
@@ -318,15 +330,7 @@ class Engine:
         if observed is not None and not (self._launch.pauses or single or context.reading.grammar.window):
             check.add(observed_seconds=observed, claimed_seconds=timed.seconds)
         factor = self._launch.settled(known_factors(self.book.facts))
-        ratio = check.ratio()
-        if factor is not None:
-            text = f"step times are wrong by a factor of {factor:g} ({check.name}), by the time stamps; corrected"
-            self.findings.say("unit_mismatch", text, factor=factor)
-        elif ratio is not None and not 1 / DOUBT_RATIO < ratio < DOUBT_RATIO:
-            text = (
-                f"lines are {ratio:.2f} times as far apart as their step times say, and no known factor fits"
-            )
-            self.findings.say("estimators_differ", text, ratio=ratio)
+        self.findings.clocks_differ(check, factor)
         return factor
 
     def _context(self, reading: Reading) -> Context:
@@ -362,8 +366,7 @@ class Engine:
         launch.rank = reading.rank if launch.rank is None else launch.rank
         launch.rows += 1
         launch.rated = launch.rated or reading.get("samples_per_second") is not None
-        launch.seen.append(reading.step)
-        launch.latest.append(reading)
+        launch.note(reading)
         total = reading.get("total_tokens")
         if total is not None:
             launch.totals.append((reading.step, total))
@@ -378,6 +381,9 @@ class Engine:
             )
         check_row(self.findings, reading, self.book.facts)
         self.family = reading.family
+        self._forget_marks()
+
+    def _forget_marks(self) -> None:
         self._announced = self._resumed = False
         self._hint = self._begin = None
 
@@ -390,9 +396,3 @@ class Engine:
 
     def _when(self, origin: Origin) -> float | None:
         return event_seconds(origin.stamp, origin.arrived_at_seconds, self._utc_offset)
-
-    def _stale_finding(self, held: Reading) -> None:
-        self.findings.say(
-            "foreign_rows", "the log holds step lines that are not of this run (quoted or old); they were left out",
-            step=float(held.step),
-        )  # fmt: skip

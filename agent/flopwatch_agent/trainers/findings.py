@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from flopwatch_agent.trainers.crosscheck import DOUBT_RATIO, CrossCheck
 from flopwatch_agent.trainers.facts import Fact
 from flopwatch_agent.trainers.reading import Reading
 from flopwatch_agent.trainers.rows import LogFinding
@@ -20,6 +21,23 @@ class FindingBook:
         if code not in self._said:
             self._said.add(code)
             self._new.append(LogFinding(code=code, text=text, values=values))
+
+    def foreign_rows(self, step: int) -> None:
+        """Note a row that opened no session, as no second one agreed."""
+        text = "the log holds step lines that are not of this run (quoted or old); they were left out"
+        self.say("foreign_rows", text, step=float(step))
+
+    def clocks_differ(self, check: CrossCheck, factor: float | None) -> None:
+        """Note step times that the time stamps contradict: by a known factor, or by none."""
+        ratio = check.ratio()
+        if factor is not None:
+            text = f"step times are wrong by a factor of {factor:g} ({check.name}), by the time stamps; corrected"
+            self.say("unit_mismatch", text, factor=factor)
+        elif ratio is not None and not 1 / DOUBT_RATIO < ratio < DOUBT_RATIO:
+            text = (
+                f"lines are {ratio:.2f} times as far apart as their step times say, and no known factor fits"
+            )
+            self.say("estimators_differ", text, ratio=ratio)
 
     def take(self) -> tuple[LogFinding, ...]:
         """The findings since the last call."""

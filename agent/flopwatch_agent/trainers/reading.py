@@ -14,6 +14,8 @@ NEAR_STEPS = 100
 NEAR_WITH_HEADER_STEPS = 1_000
 """The same where the log shows a configuration before it."""
 
+_KEPT_ROWS = 4_096
+"""So many rows of a launch are known again when a log shipper or a rotation brings their lines once more."""
 _SHOWN_SECOND = 1.0
 """A bar shows whole seconds: two drawings of one moment may lie that far apart."""
 
@@ -85,6 +87,8 @@ class Launch:
     """Kinds of the marks since the row before."""
     latest: deque[Reading] = field(default_factory=lambda: deque(maxlen=8))
     """The latest rows, to know a late rank's line by."""
+    printed: deque[tuple[float | None, ...]] = field(default_factory=lambda: deque(maxlen=_KEPT_ROWS))
+    """What tells each row from one that was run again."""
     bursts: bool = False
     """Rows came together: the writer buffers, so an arrival is no time of a step."""
     check: CrossCheck = field(default_factory=CrossCheck)
@@ -116,6 +120,21 @@ class Launch:
         late = bar.elapsed_seconds - before.elapsed_seconds
         return bar.total == before.total and bar.n > before.n and late <= _SHOWN_SECOND
 
+    def note(self, reading: Reading) -> None:
+        """A row was accepted."""
+        self.seen.append(reading.step)
+        self.latest.append(reading)
+        moment = _moment(reading)
+        if moment is not None:
+            self.printed.append(moment)
+
+    def repeats(self, reading: Reading) -> bool:
+        """Whether this very line was read before: a step that is run again has another time."""
+        if self.previous is None or reading.step > self.previous.step:
+            return False
+        moment = _moment(reading)
+        return moment is not None and moment in self.printed
+
     def note_bar(self, bar: Bar | None) -> None:
         """A row came with this drawing."""
         before = self.timed_bar or self.first_bar
@@ -130,6 +149,16 @@ class Launch:
         stated = reading.get("covered") or 0
         near = reading.step - base <= max(NEAR_WITH_HEADER_STEPS if header_seen else NEAR_STEPS, stated)
         return base if self.index == 0 and (near or self.announced) else None
+
+
+def _moment(reading: Reading) -> tuple[float | None, ...] | None:
+    """The row with its time; ``None`` without a time stamp or a time of four digits."""
+    stamp = reading.stamp.seconds if reading.stamp else None
+    seconds, elapsed, loss = (reading.get(name) for name in ("seconds", "elapsed_seconds", "loss"))
+    timed = seconds or elapsed
+    if stamp is None and (timed is None or float(f"{timed:.3g}") == timed):
+        return None
+    return (float(reading.step), stamp, seconds, elapsed, loss if loss == loss else None)  # noqa: PLR0124 - nan
 
 
 def comes_late(reading: Reading, waiting: Reading | None) -> bool:

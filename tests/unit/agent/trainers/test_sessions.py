@@ -352,3 +352,26 @@ def test_a_log_without_steps_bar_or_head_numbers_its_lines_and_says_so() -> None
         (0, n, None) for n in (1, 2, 3, 4, 5)
     ]
     assert [finding.code for finding in parsed.findings] == ["steps_unknown", "step_time_unknown"]
+
+
+def megatron_row(step: int, second: int, ms: float, *, stamped: bool) -> str:
+    stamp = f" [2024-05-01 10:{second // 60:02d}:{second % 60:02d}]" if stamped else ""
+    return f"{stamp} iteration {step:8d}/ 1000 | elapsed time per iteration (ms): {ms} | lm loss: 2.5E+00 |\n"
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_lines_that_a_rotation_or_a_shipper_brings_once_more_are_no_new_launch(stamped: bool) -> None:
+    header = "------------------------ arguments ------------------------\n  seq_length ... 4096\n"
+    lines = [megatron_row(step, 6 * step, 6000.0 + step, stamped=stamped) for step in range(1, 31)]
+    parsed = parse_whole((header + "".join(lines[:20]) + header + "".join(lines[4:])).encode())
+
+    assert [(row.session, row.step) for row in parsed.steps] == [(0, step) for step in range(1, 31)]
+
+
+def test_the_same_steps_at_another_time_are_a_new_launch_though_their_losses_are_the_same() -> None:
+    before = "".join(megatron_row(step, 6 * step, 6000.5, stamped=True) for step in range(1, 21))
+    again = "".join(megatron_row(step, 600 + 6 * step, 6000.5, stamped=True) for step in range(11, 16))
+    parsed = parse_whole((before + again).encode())
+
+    assert [row.step for row in parsed.steps if row.session == 1] == [11, 12, 13, 14, 15]
+    assert [row.step for row in parsed.steps if row.superseded] == list(range(11, 21))
