@@ -199,6 +199,13 @@ def chunked(config: HfConfig, layers: int) -> list[Mask]:
     return [local if has_rope else Mask() for has_rope in rotary]
 
 
+def softmax_only(config: HfConfig, layers: int) -> list[Mask]:
+    """MiniMax-M2: causal attention everywhere; a 0 in ``attn_type_list`` is another kind, which is refused."""
+    if set(config.numbers("attn_type_list") or [1]) != {1}:
+        raise config.refused("attn_type_list", "1 for each layer")
+    return causal(config, layers)
+
+
 def dense(config: HfConfig, family: Family, layers: int) -> list[FeedForward]:
     """A dense MLP in every layer; 4h wide where no width is given."""
     return [dense_mlp(config, family)] * layers
@@ -281,6 +288,20 @@ def experts_interleaved(config: HfConfig, family: Family, layers: int) -> list[F
     return [experts if index in routed else plain for index in range(layers)]
 
 
+def experts_beside_dense(config: HfConfig, family: Family, layers: int) -> list[FeedForward]:
+    """Snowflake Arctic: experts in each ``moe_layer_frequency``-th layer, a dense MLP as wide as the model beside."""
+    beside = hidden_of(config) if config.flag("parallel_attn_mlp_res") else 0
+    experts = MoeMlp(
+        n_experts=config.whole("num_local_experts"),
+        top_k=config.whole("num_experts_per_tok"),
+        expert_ffn=config.whole("intermediate_size"),
+        shared_expert_ffn=beside,
+        gated=family.gated,
+    )
+    every, plain = config.whole("moe_layer_frequency", default=2), dense_mlp(config, family)
+    return [plain if (index + 1) % every else experts for index in range(layers)]
+
+
 PLAIN = Family(masks=causal, feed_forwards=dense)
 WINDOWED = Family(masks=window_everywhere, feed_forwards=dense)
 UNGATED = Family(masks=causal, feed_forwards=dense, gated=False)
@@ -288,7 +309,8 @@ GPT = Family(masks=causal, feed_forwards=dense, gated=False, tied=True, position
 ALTERNATING = Family(masks=window_alternating(2), feed_forwards=dense, tied=True, head_dim=256)
 DECODERS: dict[str, Family] = {
     **dict.fromkeys(
-        ("llama", "granite", "olmo", "olmo2", "stablelm", "internlm2", "helium", "glm", "seed_oss"), PLAIN
+        ("llama", "granite", "olmo", "olmo2", "stablelm", "internlm2", "helium", "glm", "glm4", "seed_oss"),
+        PLAIN,
     ),
     **dict.fromkeys(("mistral", "phi3"), WINDOWED),
     "ministral": WINDOWED,
@@ -303,7 +325,7 @@ DECODERS: dict[str, Family] = {
     "gemma2": ALTERNATING,
     "gemma3_text": Family(masks=window_alternating(6), feed_forwards=dense, tied=True, head_dim=256),
     "starcoder2": Family(masks=window_everywhere, feed_forwards=dense, gated=False, tied=True),
-    **dict.fromkeys(("phi", "gpt_neox", "nemotron"), UNGATED),
+    **dict.fromkeys(("phi", "gpt_neox", "nemotron", "arcee", "apertus"), UNGATED),
     "gptj": UNGATED,
     "gpt2": GPT,
     "opt": GPT,
@@ -314,6 +336,8 @@ DECODERS: dict[str, Family] = {
     ),
     **dict.fromkeys(("mixtral", "phimoe"), Family(masks=window_everywhere, feed_forwards=experts_everywhere)),
     **dict.fromkeys(("olmoe", "granitemoe"), Family(masks=causal, feed_forwards=experts_everywhere)),
+    "arctic": Family(masks=window_everywhere, feed_forwards=experts_beside_dense),
+    "minimax_m2": Family(masks=softmax_only, feed_forwards=experts_everywhere),
     "granitemoeshared": Family(masks=causal, feed_forwards=experts_everywhere),
     "gpt_oss": Family(masks=window_alternating(2), feed_forwards=experts_everywhere, head_dim=64),
     "qwen2_moe": Family(masks=window_from_layer, feed_forwards=experts_by_step),

@@ -190,3 +190,30 @@ QWEN2_VL_7B = {
         "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
     },
 }  # fmt: skip
+ARCTIC = {
+    "model_type": "arctic", "hidden_size": 7168, "intermediate_size": 4864, "num_hidden_layers": 35,
+    "num_attention_heads": 56, "num_key_value_heads": 8, "vocab_size": 32000, "num_local_experts": 128,
+    "num_experts_per_tok": 2, "moe_layer_frequency": 1, "parallel_attn_mlp_res": True, "sliding_window": None,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+APERTUS_70B = {
+    "model_type": "apertus", "hidden_size": 8192, "intermediate_size": 43008, "num_hidden_layers": 80,
+    "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 131072, "hidden_act": "xielu",
+    "tie_word_embeddings": False,
+}  # fmt: skip
+ARCEE_4_5B = {
+    "model_type": "arcee", "hidden_size": 2560, "intermediate_size": 18432, "num_hidden_layers": 36,
+    "num_attention_heads": 20, "num_key_value_heads": 4, "vocab_size": 128004, "hidden_act": "relu2",
+    "tie_word_embeddings": False,
+}  # fmt: skip
+GLM_4_32B = {
+    "model_type": "glm4", "hidden_size": 6144, "intermediate_size": 23040, "num_hidden_layers": 61,
+    "num_attention_heads": 48, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 151552,
+    "partial_rotary_factor": 0.5, "tie_word_embeddings": False,
+}  # fmt: skip
+MINIMAX_M2 = {
+    "model_type": "minimax_m2", "hidden_size": 3072, "intermediate_size": 1536, "num_hidden_layers": 62,
+    "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 200064,
+    "num_local_experts": 256, "num_experts_per_tok": 8, "shared_intermediate_size": 0, "attn_type_list": [1] * 62,
+    "tie_word_embeddings": False,
+}  # fmt: skip

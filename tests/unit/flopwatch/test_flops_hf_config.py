@@ -39,6 +39,11 @@ PUBLISHED_PARAMETERS = [
     (configs.NEMOTRON_H_8B, 8_100_000_000),
     (configs.QWEN3_NEXT_80B, 79_674_391_296),
     (configs.LLAMA_4_MAVERICK, 400_711_848_960),
+    (configs.ARCTIC, 480e9),
+    (configs.APERTUS_70B, 70.6e9),
+    (configs.ARCEE_4_5B, 4.62e9),
+    (configs.GLM_4_32B, 32.57e9),
+    (configs.MINIMAX_M2, 228.7e9),
     (configs.BERT_BASE, 109_514_298),
     (configs.VIT_BASE, 85_800_000),
 ]
@@ -268,3 +273,17 @@ def test_the_families_that_are_asked_for_are_known():
 
 def test_the_name_in_a_config_is_the_shapes():
     assert replace(ModelShape.from_hf_config({**configs.GPT2, "_name_or_path": "gpt2"})).name == "gpt2"
+
+
+def test_arctic_has_a_dense_mlp_beside_two_of_its_experts():
+    """Snowflake publishes 17 billion active parameters: by hand, 35 layers and the embeddings."""
+    layer = 2 * 7168 * 7168 + 2 * 7168 * 1024 + 3 * 7168 * 4864 * 2 + 3 * 7168 * 7168 + 7168 * 128
+    active = 35 * layer + 2 * 32_000 * 7168
+
+    assert count(ModelShape.from_hf_config(configs.ARCTIC)).active == pytest.approx(active, rel=1e-3)
+    assert active == pytest.approx(17.3e9, rel=0.01)
+
+
+def test_minimax_layers_with_another_kind_of_attention_are_refused():
+    with pytest.raises(ShapeError, match="attn_type_list"):
+        ModelShape.from_hf_config({**configs.MINIMAX_M2, "attn_type_list": [0] * 31 + [1] * 31})
