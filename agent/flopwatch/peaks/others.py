@@ -1,9 +1,35 @@
 """Accelerators of other vendors: capacity and steps only, no hardware signals."""
 
-from flopwatch.accelerator import Accelerator
+from collections.abc import Mapping
+
+from flopwatch.accelerator import Accelerator, Dtype
 from flopwatch.peaks.sources import AMD, INTEL, NEURON, STAS, TORCHTITAN, VERL
 
+
+def _chip(
+    product: tuple[str, str, str], tflops: Mapping[Dtype, float], source: str, note: str, unverified: str = ""
+) -> Accelerator:
+    """A product (name, vendor, architecture) that NVML does not know."""
+    name, vendor, architecture = product
+    return Accelerator(
+        name=name, vendor=vendor, architecture=architecture, nvml_names=(), tflops=tflops, sources=(source,),
+        notes=(f"not an NVML device; {note}",), unverified=(unverified,) if unverified else (),
+    )  # fmt: skip
+
+
+def _neuron(*values: float) -> Mapping[Dtype, float]:
+    """The peaks of a Trainium chip: fp32, then tf32, bf16 and fp16 alike, fp8, and fp4 where it has one."""
+    fp32, half, fp8, *fp4 = values
+    peaks: dict[Dtype, float] = {"fp32": fp32, "tf32": half, "bf16": half, "fp16": half, "fp8": fp8}
+    return {**peaks, "fp4": fp4[0]} if fp4 else peaks
+
+
 OTHERS: tuple[Accelerator, ...] = (
+    _chip(("Gaudi 2", "Intel", "Gaudi"), {"bf16": 432}, INTEL, "fp8 is 835 or 865 by source", "fp8"),
+    _chip(("Gaudi 3", "Intel", "Gaudi"), {}, INTEL, "bf16 and fp8 are both 1678, 1835 or 1856 by source", "all peaks"),
+    _chip(("Trainium", "AWS", "NeuronCore-v2"), _neuron(47.5, 190, 190), NEURON, "per chip of two cores", "int8"),
+    _chip(("Trainium2", "AWS", "NeuronCore-v3"), _neuron(181, 667, 1299), NEURON, "per chip; 2563 is sparse"),
+    _chip(("Trainium3", "AWS", "NeuronCore-v4"), _neuron(183, 671, 2517, 2517), NEURON, "per chip; MX formats"),
     Accelerator(
         name="MI250 (per card)", vendor="AMD", architecture="CDNA2",
         nvml_names=("AMD Instinct MI250",),
@@ -25,61 +51,6 @@ OTHERS: tuple[Accelerator, ...] = (
         unverified=("fp32", "fp8", "fp4", "int8"),
         notes=(
             "2.2 GHz where the MI355X has 2.4",
-        ),
-    ),
-    Accelerator(
-        name="Gaudi 2", vendor="Intel", architecture="Gaudi",
-        nvml_names=(),
-        tflops={
-            "bf16": 432,
-        },
-        sources=(INTEL,),
-        unverified=("fp8",),
-        notes=(
-            "not an NVML device; fp8 is 835 or 865 by source",
-        ),
-    ),
-    Accelerator(
-        name="Gaudi 3", vendor="Intel", architecture="Gaudi",
-        nvml_names=(),
-        sources=(INTEL,),
-        unverified=("all peaks",),
-        notes=(
-            "not an NVML device; bf16 and fp8 are both 1678, 1835 or 1856 by source and form",
-        ),
-    ),
-    Accelerator(
-        name="Trainium", vendor="AWS", architecture="NeuronCore-v2",
-        nvml_names=(),
-        tflops={
-            "fp32": 47.5, "tf32": 190, "bf16": 190, "fp16": 190, "fp8": 190,
-        },
-        sources=(NEURON,),
-        unverified=("int8",),
-        notes=(
-            "not an NVML device; per chip of two NeuronCores",
-        ),
-    ),
-    Accelerator(
-        name="Trainium2", vendor="AWS", architecture="NeuronCore-v3",
-        nvml_names=(),
-        tflops={
-            "fp32": 181, "tf32": 667, "bf16": 667, "fp16": 667, "fp8": 1299,
-        },
-        sources=(NEURON,),
-        notes=(
-            "not an NVML device; per chip of eight NeuronCores; 2563 is sparse",
-        ),
-    ),
-    Accelerator(
-        name="Trainium3", vendor="AWS", architecture="NeuronCore-v4",
-        nvml_names=(),
-        tflops={
-            "fp32": 183, "tf32": 671, "bf16": 671, "fp16": 671, "fp8": 2517, "fp4": 2517,
-        },
-        sources=(NEURON,),
-        notes=(
-            "not an NVML device; per chip of eight NeuronCores; fp8 and fp4 in the MX formats; 2517 in bf16 is sparse",
         ),
     ),
     Accelerator(

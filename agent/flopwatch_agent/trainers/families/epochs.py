@@ -5,18 +5,15 @@ import re
 from flopwatch_agent.trainers.grammar import Field, Grammar, anchor, number_field
 
 ESPNET = Grammar(
-    family="ESPnet",
-    literal="epoch:train:",
+    family="ESPnet", literal="epoch:train:", needs=("seconds", "loss"),
     anchor=anchor(
         r"\b(?P<epoch_number>\d+)epoch:train:(?P<interval_begin>\d+)-(?P<step_in_epoch>\d+)batch(?::\d+num_updates)?: "
     ),
-    needs=("seconds", "loss"),
-    fields=(
-        number_field("seconds", r"\btrain_time="),
-        number_field("data_seconds", r"\biter_time="),
-        number_field("loss", r"\bloss="),
+    fields=tuple(
+        number_field(quantity, rf"\b{key}=")
+        for quantity, key in (("seconds", "train_time"), ("data_seconds", "iter_time"), ("loss", "loss"))
     ),
-)
+)  # fmt: skip
 """Its times are means over the batches of the line; FunASR prints the same."""
 
 ICEFALL = Grammar(
@@ -35,19 +32,16 @@ ICEFALL = Grammar(
 """icefall and the recipes of k2: every rank prints its own loss, none a time."""
 
 OPEN_CLIP = Grammar(
-    family="OpenCLIP",
-    literal="Train Epoch: ",
+    family="OpenCLIP", literal="Train Epoch: ", needs=("seconds", "loss"),
     anchor=anchor(
         r"\bTrain Epoch: (?P<epoch_index>\d+) \[\s*(?P<samples_in_epoch>\d+)/(?P<samples_per_epoch>\d+) \(\d+%\)\]"
     ),
-    needs=("seconds", "loss"),
     fields=(
         number_field("seconds", r"\bBatch \(t\):? "),
-        number_field("data_seconds", r"\bData \(t\):? "),
         number_field("samples_per_second", r"\bBatch \(t\):? [\d.]+, ", "/s"),
-        number_field("loss", r"(?<!_)\bLoss: "),
+        number_field("loss", r"(?<!_)\bLoss: "), number_field("data_seconds", r"\bData \(t\):? "),
     ),
-)
+)  # fmt: skip
 
 OPENNMT = Grammar(
     family="OpenNMT-py",
