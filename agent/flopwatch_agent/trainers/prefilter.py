@@ -45,9 +45,8 @@ SIGNS = (
     Anchor(b"'param_norm': "),
     Anchor(b"- arguments -"),
     _guarded(b"otal step time: ", rb"\d"),
-    _guarded(b"xent: ", rb"\s*\d"),
-    _guarded(b"-End => Latency:", rb"\s*\d"),
-    _guarded(b" : Cost ", rb"(?:" + _NUMBER + rb")"),
+    _guarded(b"; acc", rb"\S{0,16}:\s*\d"),
+    _guarded(b" words/s", rb"\s"),
 )
 """The first signs of a trainer: every family shows one of them with its first rows, or in its header."""
 
@@ -64,6 +63,7 @@ ROW_ANCHORS = (
     _guarded(b"= Step ", rb"\d+/\d+ ="),
     _guarded(b"= Epoch ", rb"\d+/\d+ ="),
     _guarded(b"Epoch ", rb"\d+/\d+\s*[\r\n]"),
+    Anchor(b"-End => Latency:"),
 )
 """Beginnings of rows that have their sign further on."""
 
@@ -143,7 +143,7 @@ MARK_ANCHORS = (
 
 PROOFS = (
     "- arguments -", "***** Running training", "model-parallel size: ", "Peak FLOPS", "'param_norm': ",
-    "'loss/policy_avg'",
+    "'loss/policy_avg'", "| PPO Epoch: ",
     "throughput/device/", "loss/train/total: ", "train/CE loss=", "timing_s/step:", "flopwatch: {", "Step Time :",
 )  # fmt: skip
 """Literals that no other text has: a line with one of them is a trainer's."""

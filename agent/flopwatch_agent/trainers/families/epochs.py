@@ -60,7 +60,7 @@ _DRAWN = r"(?P<step_in_epoch>\d+)/(?P<steps_in_epoch>(?P=step_in_epoch)) "
 
 KERAS = Grammar(
     family="Keras",
-    literal="loss: ",
+    literal=" - loss: ",
     anchor=anchor(
         rf"(?:^|\s){_DRAWN}(?:\[=+\] - \d+s |- \d+s - |\u2501+ [1-9]\d*s )"
         r"(?=[^\n]{0,2000}?\bloss: NUM)"

@@ -97,7 +97,7 @@ MODEL_GARDEN = Grammar(
 
 DLRM = Grammar(
     family="DLRM",
-    literal="Finished training it ",
+    literal=" ms/it, loss ",
     anchor=anchor(
         r"\bFinished training it (?P<step_in_epoch>\d+)/(?P<steps_in_epoch>\d+) of epoch (?P<epoch_index>\d+),"
         r" (?P<seconds>NUM) ms/it, loss (?P<loss>NUM)"
