@@ -135,11 +135,20 @@ def _printed(context: Context) -> float | None:
 
 
 def _interval(context: Context) -> float | None:
-    seconds, steps = (
-        context.reading.get("interval_seconds"),
-        context.reading.get("covered") or context.advanced,
-    )
+    seconds = context.reading.get("interval_seconds")
+    steps = context.reading.get("covered") or usual_interval(context) or context.advanced
     return seconds / steps if seconds is not None and steps else None
+
+
+def usual_interval(context: Context) -> int | None:
+    """Over how many steps the trainer takes its means; fewer than the distance where lines were lost."""
+    stated = integer(context.facts, "log_interval")
+    if stated is not None and context.reading.step % stated == 0:
+        return stated
+    usual = context.launch.interval
+    if usual and context.launch.rows >= 3 and context.advanced and context.advanced % usual == 0:
+        return usual
+    return None
 
 
 def _counter(context: Context) -> float | None:

@@ -51,7 +51,7 @@ def check_row(book: FindingBook, reading: Reading, facts: Mapping[str, Fact]) ->
     if "epoch" in values and counts_lines(reading, facts):
         book.say(
             "steps_unknown",
-            "the log prints neither steps nor how many there are (its head is missing): its lines are numbered",
+            "the log prints neither steps nor how many there are: its lines are numbered",
         )
     mfu, tflops, peak = values.get("mfu"), values.get("tflops"), facts.get("peak_flops")
     if mfu is not None and mfu > 1.0:

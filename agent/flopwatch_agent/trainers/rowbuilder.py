@@ -1,7 +1,7 @@
 """A row from a reading and its estimate."""
 
 from flopwatch_agent.trainers.clocks import elapsed_seconds
-from flopwatch_agent.trainers.estimate import Context, Estimate, bar_steps
+from flopwatch_agent.trainers.estimate import Context, Estimate, bar_steps, usual_interval
 from flopwatch_agent.trainers.facts import integer
 from flopwatch_agent.trainers.numbers import finite, loss_value
 from flopwatch_agent.trainers.rows import Row
@@ -27,7 +27,8 @@ def steps_covered(context: Context, timed: Estimate) -> int | None:
     if context.advanced is not None:
         if timed.seconds is None and not _counts(context):
             return None
-        return min(max(context.advanced, 1), _mean_of(context, timed) or context.advanced)
+        mean_of = None if timed.basis in _OWN_DISTANCE else usual_interval(context)
+        return min(max(context.advanced, 1), mean_of or context.advanced)
     interval = integer(context.facts, "log_interval")
     if interval and step % interval == 0:
         return interval
@@ -36,19 +37,6 @@ def steps_covered(context: Context, timed: Estimate) -> int | None:
 
 def _counts(context: Context) -> bool:
     return context.reading.grammar.family != "Levanter" or context.previous is not None
-
-
-def _mean_of(context: Context, timed: Estimate) -> int | None:
-    """Over how many steps the trainer takes its means; fewer than the distance where lines were lost."""
-    if timed.basis in _OWN_DISTANCE:
-        return None
-    stated = integer(context.facts, "log_interval")
-    if stated is not None and context.reading.step % stated == 0:
-        return stated
-    usual = context.launch.interval
-    if usual and context.launch.rows >= 3 and context.advanced and context.advanced % usual == 0:
-        return usual
-    return None
 
 
 def first_line_correction(context: Context) -> float | None:

@@ -9,6 +9,9 @@ from flopwatch_agent.trainers.facts import Fact, integer
 from flopwatch_agent.trainers.reading import Launch, Reading
 
 _MOST_SLACK_STEPS = 5.0
+_TWO_DECIMALS = 0.01
+_SAME_PACE = 1.5
+"""Two paces of epochs a step differ from this ratio on."""
 
 
 def numbered(values: Mapping[str, float]) -> dict[str, float]:
@@ -66,27 +69,42 @@ def _by_epoch(
 ) -> int:
     epoch, previous = values.get("epoch"), launch.previous
     each = _steps_in_epoch(launch, facts)
-    if epoch is None or each is None:
+    if epoch is None or each is None or (previous is not None and _begun_later(launch, facts)):
         return previous.step + 1 if previous else 1
     estimate = epoch * each
+    if (
+        previous is not None
+        and counts_lines(previous, facts)
+        and not relaunched
+        and estimate < previous.step + 0.5
+    ):
+        return previous.step + 1
+    shown = min(_resolution(epoch), _resolution((previous and previous.get("epoch")) or 0.0))
     if previous is not None and not relaunched:
         following = previous.step + (launch.interval or 1)
-        if launch.interval and abs(estimate - following) <= 0.006 * each + 0.51:
+        if launch.interval and abs(estimate - following) <= 0.6 * shown * each + 0.51:
             return following
         if estimate <= previous.step < following and launch.interval is None and "num_epochs" not in facts:
             return following
-    return max(_likely(estimate, epoch, each), 1)
+    return max(_likely(estimate, 0.5 * shown * each, two_decimals=shown == _TWO_DECIMALS), 1)
 
 
-def _likely(estimate: float, epoch: float, each: float) -> int:
+def _likely(estimate: float, slack: float, *, two_decimals: bool) -> int:
     """The roundest step that an epoch of two decimals may stand for: people log every 10 or 25 steps, not every 9."""
-    slack = 0.005 * each
-    if slack > _MOST_SLACK_STEPS or abs(epoch * 100 - round(epoch * 100)) > 1e-6:
+    if slack > _MOST_SLACK_STEPS or not two_decimals:
         return round(estimate)
     candidates = range(math.ceil(estimate - slack), math.floor(estimate + slack) + 1)
     return max(
         candidates, key=lambda step: (_roundness(step), -abs(step - estimate)), default=round(estimate)
     )
+
+
+def _resolution(epoch: float) -> float:
+    """The worth of the last decimal that an epoch was printed with: two are always meant."""
+    for decimals in range(2, 6):
+        if abs(epoch * 10**decimals - round(epoch * 10**decimals)) < 1e-6:
+            return float(10**-decimals)
+    return 1e-6
 
 
 def _roundness(step: int) -> int:
@@ -98,8 +116,18 @@ def _steps_in_epoch(launch: Launch, facts: Mapping[str, Fact]) -> float | None:
     if total and epochs:
         return total / epochs
     previous = launch.previous
-    epoch = previous.get("epoch") if previous and not counts_lines(previous, facts) else None
+    epoch = previous.get("epoch") if previous else None
     return previous.step / epoch if previous and epoch else None
+
+
+def _begun_later(launch: Launch, facts: Mapping[str, Fact]) -> bool:
+    """Whether the epochs of lines that are only numbered show that lines are missing before the first."""
+    rows = [row for row in launch.latest if row.get("epoch")]
+    if len(rows) < 2 or not counts_lines(rows[-1], facts):
+        return False
+    earlier, later = rows[-2], rows[-1]
+    steps, passed = later.step - earlier.step, later.values["epoch"] - earlier.values["epoch"]
+    return passed * later.step < steps * later.values["epoch"] / _SAME_PACE
 
 
 def counts_lines(reading: Reading, facts: Mapping[str, Fact]) -> bool:

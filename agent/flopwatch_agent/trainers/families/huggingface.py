@@ -31,7 +31,7 @@ HUGGINGFACE = Grammar(
     needs=("loss", "epoch"),
     unless=anchor(
         r"callbacks(?:\.py)?:\d+[^\n]{0,60}? >> \{|'dataset_|'train_runtime': [^}]*'train_loss'"
-        r"|'global_step/max_steps'|'train_speed\("
+        r"|'global_step/max_steps'|'train_speed\(|'epoch': [^{}]{0,2000}'epoch': "
     ),
     fields=(
         _key("loss", "loss"),

@@ -375,3 +375,26 @@ def test_the_same_steps_at_another_time_are_a_new_launch_though_their_losses_are
 
     assert [row.step for row in parsed.steps if row.session == 1] == [11, 12, 13, 14, 15]
     assert [row.step for row in parsed.steps if row.superseded] == list(range(11, 21))
+
+
+def test_a_time_since_the_line_before_is_of_the_trainers_interval_where_a_line_was_lost() -> None:
+    line = "[    INFO] - loss: 9.5, learning_rate: 1e-05, global_step: {}, interval_runtime: 25.0\n"
+    parsed = parse_whole("".join(line.format(step) for step in (10, 20, 30, 40, 60, 70)).encode())
+
+    assert [row.step_seconds for row in parsed.steps] == [2.5] * 6
+    assert [row.steps_covered for row in parsed.steps] == [10] * 6
+
+
+def test_a_lost_line_shows_in_epochs_of_more_than_two_decimals() -> None:
+    line = "{{'loss': '0.0{0}', 'step_time': '37.5', 'epoch': '{1:g}'}}\n"
+    parsed = parse_whole("".join(line.format(step, step / 200) for step in (1, 3, 4, 5, 6, 9, 10)).encode())
+
+    assert [row.step for row in parsed.steps] == [1, 3, 4, 5, 6, 9, 10]
+
+
+def test_a_dict_torn_out_of_two_is_no_row() -> None:
+    line = "{{'loss': '1.{0}', 'grad_norm': '0.7', 'epoch': '0.{0}', 'train_runtime': '{0}0'}}\n"
+    torn = "{'loss': '1.3', 'grad_norm': '0.7', 'epoch': '0.3', 'num_inp, 'epoch': '0.4', 'train_runtime': '40'}\n"
+    parsed = parse_whole((line.format(1) + line.format(2) + torn + line.format(5)).encode())
+
+    assert [row.loss for row in parsed.steps] == [1.1, 1.2, 1.5]
