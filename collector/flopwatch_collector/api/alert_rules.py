@@ -129,7 +129,7 @@ def _add_rehearsal(api: APIRouter, parts: RuleParts, rehearse: Rehearse) -> None
         "/rehearsal",
         dependencies=[Depends(parts.operate)],
         response_model=None,
-        responses=answers(Rehearsal, 400, *statuses),
+        responses=answers(Rehearsal, 400, *statuses, 413),
     )
     async def trial(body: TrialBody) -> Response:
         """What the rules would have said of the past with these changes; nothing is changed."""

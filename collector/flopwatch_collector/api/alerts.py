@@ -98,7 +98,7 @@ def _add_silences(api: APIRouter, parts: AlertParts) -> None:
             silences=[_silence_answer(one) for one in found if expired or one.end_seconds > now]
         )
 
-    @api.post("/silences", responses=documented(400, *refusals, 503))
+    @api.post("/silences", responses=documented(400, *refusals, 413, 503))
     async def silence(body: SilenceBody, caller: Annotated[Caller, Depends(parts.operate)]) -> SilenceAnswer:
         """Silence what all matchers fit, until the end."""
         asked = silence_of(body, _who(caller, body.created_by), parts.clock())
@@ -109,7 +109,7 @@ def _add_changes(api: APIRouter, parts: AlertParts) -> None:
     """Of silences that were made."""
     refusals = (401, 403, 422, 429, 500)
 
-    @api.put("/silences/{silence_id}", responses=documented(400, *refusals, 404, 503))
+    @api.put("/silences/{silence_id}", responses=documented(400, *refusals, 404, 413, 503))
     async def amend(
         silence_id: SilenceId, body: SilenceBody, caller: Annotated[Caller, Depends(parts.operate)]
     ) -> SilenceAnswer:
@@ -138,7 +138,7 @@ def _add_fitting(api: APIRouter, parts: AlertParts, source: AlertSource) -> None
     @api.post(
         "/fitting",
         dependencies=[Depends(parts.read)],
-        responses=documented(400, 401, 403, 422, 429, 500),
+        responses=documented(400, 401, 403, 413, 422, 429, 500),
     )
     async def fitting(body: MatchersBody) -> FittingAnswer:
         """Which active alerts would be silenced by these matchers; nothing is changed."""
@@ -150,9 +150,9 @@ def _add_fitting(api: APIRouter, parts: AlertParts, source: AlertSource) -> None
 
 
 def _add_words(api: APIRouter, parts: AlertParts) -> None:
-    refusals = (400, 401, 403, 404, 422, 429, 500, 503)
+    refusals = (401, 403, 404, 422, 429, 500, 503)
 
-    @api.post("/{fingerprint}/ack", responses=documented(*refusals))
+    @api.post("/{fingerprint}/ack", responses=documented(400, *refusals, 413))
     async def acknowledge(
         fingerprint: Fingerprint, body: WordBody, caller: Annotated[Caller, Depends(parts.operate)]
     ) -> WordAnswer:
@@ -174,7 +174,7 @@ def _add_words(api: APIRouter, parts: AlertParts) -> None:
             raise Refused(404, "not_found", f"nobody has taken an alert {fingerprint}") from None
         return WordAnswer(fingerprint=fingerprint, by=gone.by, comment=gone.comment, seconds=gone.seconds)
 
-    @api.post("/{fingerprint}/comments", responses=documented(*refusals))
+    @api.post("/{fingerprint}/comments", responses=documented(400, *refusals, 413))
     async def comment(
         fingerprint: Fingerprint, body: WordBody, caller: Annotated[Caller, Depends(parts.operate)]
     ) -> WordAnswer:

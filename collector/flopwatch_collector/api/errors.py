@@ -126,7 +126,7 @@ _MEANINGS = {
     404: "There is no such thing.",
     409: "What is asked for does not fit what is there now.",
     411: "The body has no length.",
-    413: "The body is larger than `collector.max_body_bytes` after decompression.",
+    413: "Too large a body: `collector.max_body_bytes` after decompression at ingest, at most 4 MiB elsewhere.",
     415: "The content encoding is neither gzip nor identity, or the content is not JSON.",
     422: "A field or a parameter is not allowed; `fields` says which and why. Do not send it again.",
     429: "Too many requests of this sender; `Retry-After` says how many seconds to wait.",

@@ -112,14 +112,31 @@ def test_a_browser_changes_nothing_without_its_session_s_guard(
     assert all("needs the header x-flopwatch-guard" in a.json()["message"] for a in answers.values())
 
 
-@pytest.mark.parametrize("path", ["/api/v1/alerts/silences", "/api/v1/alerts/fitting", "/api/v1/queue"])
-def test_a_body_of_more_than_four_mebibytes_is_refused(client: Client, bearers: Any, path: str) -> None:
+def test_a_body_of_more_than_four_mebibytes_is_refused_by_every_route(
+    client: Client, bearers: Any, routes: Any
+) -> None:
     large = b'{"comment": "' + b"x" * (4 << 20) + b'"}'
+    asked = [(m, path) for m, path, takes in routes if takes and path != "/api/v1/ingest"]
+    answers = [client.ask(m, path, large, {**JSON, **bearers["admin"]}) for m, path in asked]
 
-    answer = client.ask("POST", path, large, {**JSON, **bearers["admin"]})
+    assert len(asked) >= 10
+    assert {(answer.status, answer.json()["error"]) for answer in answers} == {(413, "too_large")}
+    assert {answer.json()["message"] for answer in answers} == {"the body is larger than 4194304 bytes"}
 
-    assert (answer.status, answer.json()["error"]) == (413, "too_large")
-    assert answer.json()["message"] == "the body is larger than 4194304 bytes"
+
+def test_the_document_names_what_is_refused(client: Client, bearers: Any) -> None:
+    paths = client.get("/api/v1/openapi.json", **bearers["admin"]).json()["paths"]
+    found = {
+        f"{method} {path}": ("requestBody" in about, set(about["responses"]))
+        for path, methods in paths.items()
+        for method, about in methods.items()
+        if path.startswith("/api/v1/")
+    }
+    of_bodies = {"401", "403", "413", "422", "429", "500"}
+
+    assert {name: told for name, (takes, told) in found.items() if takes and of_bodies - told} == {}
+    assert {name for name, (takes, told) in found.items() if not takes and told & {"400", "413"}} == set()
+    assert {name: told for name, (_, told) in found.items() if {"401", "403", "429", "500"} - told} == {}
 
 
 def test_a_body_without_a_length_is_not_taken_beyond_the_limit_either(collector: Site, bearers: Any) -> None:
