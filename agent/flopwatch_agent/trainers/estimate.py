@@ -37,6 +37,11 @@ class Context:
         """The row before, in the same session."""
         return self.launch.previous
 
+    def last_with(self, name: str) -> Reading | None:
+        """The latest row of the session before this one whose line had the quantity."""
+        rows = (row for row in reversed(self.launch.latest) if row.get(name) is not None)
+        return next((row for row in rows if row.step < self.reading.step), None)
+
     def grown_per_step(self, name: str, *, over_sessions: bool = False) -> float | None:
         """How much a counter grew with each step since the row before.
 
@@ -46,9 +51,9 @@ class Context:
         value = self.reading.get(name)
         if value is None or not self.advanced:
             return None
-        before = self.previous.get(name) if self.previous else None
+        before = self.last_with(name)
         if before is not None:
-            return (value - before) / self.advanced
+            return (value - before.values[name]) / (self.reading.step - before.step)
         if over_sessions and name == "total_tokens" and self.launch.base_total is not None:
             return (value - self.launch.base_total) / self.advanced
         if self.base_step is None or (over_sessions and self.base_step >= self.reading.grammar.first_step):
@@ -102,9 +107,9 @@ def _tokens_counted_after(context: Context) -> float | None:
     total = context.reading.get("total_tokens_after")
     if total is None:
         return None
-    before = context.previous.get("total_tokens_after") if context.previous else None
-    if before is not None and context.advanced:
-        return (total - before) / context.advanced
+    before = context.last_with("total_tokens_after")
+    if before is not None:
+        return (total - before.values["total_tokens_after"]) / (context.reading.step - before.step)
     return total / context.advanced if context.advanced and context.base_step is not None else None
 
 
@@ -113,9 +118,9 @@ def _tokens_counted_before(context: Context) -> float | None:
     total = context.reading.get("total_tokens_before")
     if not total or not context.advanced:
         return None
-    before = context.previous.get("total_tokens_before") if context.previous else None
+    before = context.last_with("total_tokens_before")
     if before is not None:
-        return (total - before) / context.advanced
+        return (total - before.values["total_tokens_before"]) / (context.reading.step - before.step)
     begun = context.base_step is not None and context.base_step < context.reading.grammar.first_step
     return total / (context.advanced - 1) if begun and context.advanced > 1 else None
 

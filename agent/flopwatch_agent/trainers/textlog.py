@@ -34,6 +34,8 @@ from flopwatch_agent.trainers.wrapped import WrappedRows, continued
 
 _LONGEST_TEXT = 1 << 17
 """A longer record is no row of any trainer."""
+_LONGEST_PREFIX = 100
+"""What a logger writes before its message is not longer."""
 _MAX_LANES = 4_096
 _ZONE_STEP_SECONDS = 900.0
 _WIDEST_ZONE_SECONDS = 15 * 3_600.0
@@ -240,11 +242,14 @@ class TextLog:
             if hits:
                 if place:
                     self._grammars.insert(0, self._grammars.pop(place))
-                for hit in hits:
+                for before, hit in zip((None, *hits), hits, strict=False):
                     name = family_of(grammar, hit.text)
                     values = self._micro.values_of(hit) if grammar.micro else hit.values
                     if values is not None:
-                        self._engine.offer(grammar, values, family=name, origin=origin)
+                        said = (
+                            origin if before is None else _torn_origin(text, before.where, hit.where, origin)
+                        )
+                        self._engine.offer(grammar, values, family=name, origin=said)
                 return True
         return False
 
@@ -297,6 +302,12 @@ def family_of(grammar: Grammar, text: str) -> str:
         if literal in text:
             return name
     return grammar.family
+
+
+def _torn_origin(text: str, before: int, where: int, origin: Origin) -> Origin:
+    """The origin of a row that stands behind another in one line: with the time between them, where there is one."""
+    stamp = read_stamp(text[max(before, where - _LONGEST_PREFIX) : where])
+    return origin if stamp is None else replace(origin, stamp=stamp)
 
 
 def _names(grammar: Grammar) -> tuple[str, ...]:
