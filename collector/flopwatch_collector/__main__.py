@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from flopwatch import settings as settings_file
+from flopwatch import tls
 from flopwatch.settings import SettingError
 from flopwatch_collector import app, config
 from flopwatch_collector.api.application import Mount
@@ -101,7 +101,7 @@ def serve(settings: config.Settings, environ: Mapping[str, str], *, mount: Mount
         CannotStart: the port or the data folder is taken, or nothing protects an open address.
         SettingError: a setting is wrong.
     """
-    check_tls(settings.collector)
+    tls.check("collector", settings.collector.tls_cert, settings.collector.tls_key)
     with contextlib.closing(listening(settings.collector)) as listener:
         try:
             running = app.build(settings, environ=environ, mount=mount)
@@ -224,29 +224,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
     except ValueError:
         return False
-
-
-def check_tls(settings: config.CollectorSettings) -> None:
-    """Refuse a certificate or key that cannot be used.
-
-    Raises:
-        SettingError: a file cannot be read, or they do not belong together.
-    """
-    if settings.tls_cert is None or settings.tls_key is None:
-        return
-    for name, path in (("tls_cert", settings.tls_cert), ("tls_key", settings.tls_key)):
-        try:
-            path.read_bytes()
-        except OSError as error:
-            raise SettingError(
-                f"collector.{name}", str(path), f"a readable file ({error.strerror})"
-            ) from error
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
-    except ssl.SSLError as error:
-        raise SettingError(
-            "collector.tls_key", str(settings.tls_key), f"the key of tls_cert, both as PEM ({error.reason})"
-        ) from error
 
 
 def url(settings: config.CollectorSettings, listener: socket.socket) -> str:

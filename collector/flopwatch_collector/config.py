@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from flopwatch import accelerators
+from flopwatch import accelerators, tls
 from flopwatch.accelerators import Accelerator
 from flopwatch.settings import SettingError, section
 from flopwatch_collector import config_alerts, config_cluster
@@ -77,10 +77,7 @@ class CollectorSettings:
             raise SettingError("collector.port", self.port, "0 to 65535")
         if self.time_zone not in zoneinfo.available_timezones():
             raise SettingError("collector.time_zone", self.time_zone, "an IANA zone such as Europe/Berlin")
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise SettingError(
-                "collector.tls_key", str(self.tls_key), "both tls_cert and tls_key, or neither"
-            )
+        tls.require_both("collector", self.tls_cert, self.tls_key)
         for name in ("max_body_bytes", "ingest_requests_per_second", "raw_days", "rollup_days", "raw_bytes"):
             value = getattr(self, name)
             if value is not None and value <= 0:

@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from flopwatch import tls
 from flopwatch.query import Query
 from flopwatch.settings import SettingError, default_file, load
 from flopwatch_dashboard.client import HttpQuery
@@ -30,18 +31,25 @@ def main(argv: list[str] | None = None, other: Other = lambda _: None) -> int:
     """Serve until a signal ends it.
 
     Raises:
-        SettingError: a setting is wrong, the port is taken, or the address is open without consent.
+        SettingError: a setting is wrong, the port is taken, the certificate or its key cannot be used, or the address
+            is open without consent.
     """
     arguments = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = _settings(arguments)
     _check_reach(settings, insecure=arguments.insecure)
+    tls.check("dashboard", settings.tls_cert, settings.tls_key)
     query = other(settings)
     asked = settings.collector_url if query is None else settings.prometheus_url or ""
     api = _over_collector(settings, insecure=arguments.insecure) if query is None else application_of(query)
     with _listen(settings) as listener:
-        log.info("dashboard on http://%s:%d/ui/, asking %s", settings.host, settings.port, asked)
-        uvicorn.Server(uvicorn.Config(api, log_level="warning")).run(sockets=[listener])
+        log.info(
+            "dashboard on %s://%s:%d/ui/, asking %s", settings.scheme, settings.host, settings.port, asked
+        )
+        served = uvicorn.Config(
+            api, log_level="warning", ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key
+        )
+        uvicorn.Server(served).run(sockets=[listener])
     return 0
 
 
@@ -69,7 +77,10 @@ def _check_reach(settings: DashboardSettings, *, insecure: bool) -> None:
 def _over_collector(settings: DashboardSettings, *, insecure: bool) -> FastAPI:
     query = HttpQuery(settings.collector_url, settings.bearer(), settings.timeout_seconds)
     if settings.sign_in == "on" or (settings.signs_in and not insecure):
-        return signed_in(query, Collector(settings.collector_url, settings.timeout_seconds))
+        collector = Collector(
+            settings.collector_url, settings.timeout_seconds, over_tls=settings.scheme == "https"
+        )
+        return signed_in(query, collector)
     return application(query)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from flopwatch import tls
 from flopwatch.settings import SettingError, section
 
 SignInWhen = Literal["auto", "on", "off"]
@@ -27,6 +28,9 @@ class DashboardSettings:
     """Address that the dashboard listens on."""
     port: int = 8096
     """Port that the dashboard listens on."""
+    tls_cert: Path | None = None
+    """Certificate chain as PEM; with ``tls_key`` the dashboard speaks HTTPS."""
+    tls_key: Path | None = None
     collector_url: str = "http://127.0.0.1:8095"
     """The collector that is asked."""
     sign_in: SignInWhen = "auto"
@@ -62,6 +66,7 @@ class DashboardSettings:
             raise SettingError(
                 "dashboard.token_file", str(self.token_file), "absent when dashboard.token is given"
             )
+        tls.require_both("dashboard", self.tls_cert, self.tls_key)
         _check_url(self.collector_url)
         if not LABEL_NAME.fullmatch(self.prometheus_cluster_label):
             raise SettingError(
@@ -79,6 +84,11 @@ class DashboardSettings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def scheme(self) -> str:
+        """``https`` with a certificate, else ``http``."""
+        return "http" if self.tls_cert is None else "https"
 
     @property
     def signs_in(self) -> bool:

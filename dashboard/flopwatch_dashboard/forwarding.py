@@ -60,11 +60,15 @@ def headers_of(came: Headers, peer: str) -> dict[str, str]:
 
 
 class Collector:
-    """Hands requests on. Safe for threads; its method waits for the network."""
+    """Hands requests on. Safe for threads; its method waits for the network.
 
-    def __init__(self, url: str, timeout_seconds: float) -> None:
+    Where browsers come ``over_tls``, the cookies that it hands back are Secure, whatever the collector speaks.
+    """
+
+    def __init__(self, url: str, timeout_seconds: float, *, over_tls: bool = False) -> None:
         self._url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
+        self._over_tls = over_tls
         self._opener = urllib.request.build_opener(_Stay())
 
     @property
@@ -82,16 +86,26 @@ class Collector:
         request = urllib.request.Request(address, data=body or None, headers=dict(headers), method=method)  # noqa: S310  the scheme is checked in the settings
         try:
             with self._opener.open(request, timeout=self._timeout_seconds) as answer:
-                return Answer(status=answer.status, headers=_handed_back(answer.headers), body=answer.read())
+                return self._answer(answer.status, answer.headers, answer.read())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(status=error.code, headers=_handed_back(error.headers), body=error.read())
+                return self._answer(error.code, error.headers, error.read())
         except (OSError, http.client.HTTPException) as error:
             raise CollectorUnavailable(f"{address}: {error}") from error
 
+    def _answer(self, status: int, headers: Message, body: bytes) -> Answer:
+        kept = ((name.lower(), value) for name, value in headers.items() if name.lower() in ANSWERED)
+        back = tuple((name, _secure(value) if self._guards(name) else value) for name, value in kept)
+        return Answer(status=status, headers=back, body=body)
 
-def _handed_back(headers: Message) -> tuple[tuple[str, str], ...]:
-    return tuple((name.lower(), value) for name, value in headers.items() if name.lower() in ANSWERED)
+    def _guards(self, name: str) -> bool:
+        return self._over_tls and name == "set-cookie"
+
+
+def _secure(cookie: str) -> str:
+    """The cookie, for HTTPS only."""
+    attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+    return cookie if "secure" in attributes else f"{cookie}; Secure"
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from flopwatch import tls
 from flopwatch.query import Query
 from flopwatch.settings import SettingError
 from flopwatch_collector import __main__ as collector
@@ -30,7 +31,7 @@ def serve(
         CannotStart: the port or the data folder is taken, or nothing protects an open address.
         SettingError: a setting is wrong.
     """
-    collector.check_tls(settings.collector)
+    tls.check("collector", settings.collector.tls_cert, settings.collector.tls_key)
     with contextlib.closing(collector.listening(settings.collector)) as listener:
         running = _built(settings, environ, simulated=simulated)
         try:

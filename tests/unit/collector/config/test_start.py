@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flopwatch import tls
 from flopwatch.settings import SettingError
 from flopwatch_collector import __main__ as start
 from flopwatch_collector.config import CollectorSettings
@@ -68,9 +69,9 @@ def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     text.write_text("no certificate")
 
     with pytest.raises(SettingError, match=r"collector\.tls_cert is .*missing\.pem"):
-        start.check_tls(CollectorSettings(tls_cert=missing, tls_key=text))
+        tls.check("collector", missing, text)
     with pytest.raises(SettingError, match=r"collector\.tls_key is .*the key of tls_cert, both as PEM"):
-        start.check_tls(CollectorSettings(tls_cert=text, tls_key=text))
+        tls.check("collector", text, text)
 
 
 def test_the_url_has_the_port_that_was_taken() -> None:
