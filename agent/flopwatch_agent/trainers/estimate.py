@@ -139,6 +139,11 @@ def _printed(context: Context) -> float | None:
     return context.reading.get("seconds")
 
 
+def _unstamped(context: Context) -> float | None:
+    """A printed time that may be of several counted batches: only where no time stamps tell better."""
+    return None if context.reading.stamp is not None else _printed(context)
+
+
 def _interval(context: Context) -> float | None:
     seconds = context.reading.get("interval_seconds")
     steps = context.reading.get("covered") or usual_interval(context) or context.advanced
@@ -270,6 +275,7 @@ def _micro_sum(context: Context) -> float | None:
 
 ESTIMATORS: dict[str, tuple[Callable[[Context], float | None], StepBasis]] = {
     "printed": (_printed, "printed"),
+    "unstamped": (_unstamped, "printed"),
     "interval": (_interval, "printed"),
     "between": (_between, "derived_counter"),
     "mean_counter": (_mean_counter, "derived_counter"),

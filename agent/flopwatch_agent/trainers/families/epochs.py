@@ -13,8 +13,9 @@ ESPNET = Grammar(
         number_field(quantity, rf"\b{key}=")
         for quantity, key in (("seconds", "train_time"), ("data_seconds", "iter_time"), ("loss", "loss"))
     ),
+    order=("timestamps", "unstamped"),
 )  # fmt: skip
-"""Its times are means over the batches of the line; FunASR prints the same."""
+"""It counts batches, and times optimizer steps of ``accum_grad`` batches; FunASR prints the same."""
 
 ICEFALL = Grammar(
     family="icefall",

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - log lines are as long as they are
 
 import random
+import re
 
 import pytest
 
@@ -83,7 +84,15 @@ DEEPSPEED_CHAT = "".join(
 LOGS: dict[str, tuple[str, str, Rows]] = {
     "ESPnet": (
         "ESPnet", ESPNET,
+        [(10, None, 10, 50.873, False), (20, 0.1731, 10, 44.369, True), (30, None, 10, None, True)],
+    ),
+    "ESPnet without time stamps": (
+        "ESPnet", re.sub(r"2020-04-05 16:\d\d:\d\d,\d+ ", "", ESPNET),
         [(10, 0.203, 10, 50.873, False), (20, 0.173, 10, 44.369, True), (30, 0.204, 10, None, True)],
+    ),
+    "ESPnet that takes a step each four batches": (
+        "ESPnet", ESPNET.replace("train_time=0.173", "train_time=0.692"),
+        [(10, None, 10, 50.873, False), (20, 0.1731, 10, 44.369, True), (30, None, 10, None, True)],
     ),
     "icefall": (
         "icefall", ICEFALL,
