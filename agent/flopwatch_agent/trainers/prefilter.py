@@ -62,7 +62,7 @@ ROW_ANCHORS = (
     Anchor(b"'perf/"),
     _guarded(b"= Step ", rb"\d+/\d+ ="),
     _guarded(b"= Epoch ", rb"\d+/\d+ ="),
-    _guarded(b"Epoch ", rb"\d+/\d+\s*[\r\n]"),
+    _guarded(b"Epoch ", rb"\d+/\d+\s*(?:[\r\n\"]|\\[nr])"),
     Anchor(b"-End => Latency:"),
 )
 """Beginnings of rows that have their sign further on."""

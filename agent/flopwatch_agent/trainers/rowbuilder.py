@@ -50,7 +50,9 @@ def first_line_correction(context: Context) -> float | None:
     if previous is None or context.launch.rows != 1 or context.base_step is None or not context.advanced:
         return None
     first, mean = previous.get("seconds"), reading.get("seconds")
-    alone = previous.step == context.base_step + 1 and context.advanced > 1
+    alone = (
+        previous.step == context.base_step + 1 and context.advanced > 1 and "covered" not in reading.values
+    )
     if not alone or first is None or mean is None or reading.grammar.covers == "one":
         return None
     interval = integer(context.facts, "log_interval")

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - log lines are as long as they are
 
+import json
 import random
 import re
 
@@ -152,6 +153,21 @@ def test_steps_go_on_over_epochs_with_the_times_of_their_lines(name: str) -> Non
         assert row.loss == ("nan" if loss is None else pytest.approx(loss))
         assert row.steady == steady
         assert row.session == 0
+
+
+@pytest.mark.parametrize("name", [name for name in LOGS if "without time stamps" not in name])
+def test_the_rows_are_the_same_out_of_a_containers_file(name: str) -> None:
+    _, text, wanted = LOGS[name]
+    lines = (
+        json.dumps({"log": line, "stream": "stdout", "time": "2025-01-01T10:00:00.1Z"})
+        for line in text.splitlines(keepends=True)
+    )
+    parsed = in_random_pieces("\n".join(lines).encode())
+
+    assert [row.step for row in parsed.steps] == [row[0] for row in wanted]
+    for row, (_, seconds, _, _, steady) in zip(parsed.steps, wanted, strict=True):
+        assert row.step_seconds == (None if seconds is None else pytest.approx(seconds, rel=1e-3))
+        assert row.steady == steady
 
 
 def test_an_epoch_line_of_another_trainer_gives_its_rows_no_name_of_keras() -> None:
