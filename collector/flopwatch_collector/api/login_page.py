@@ -66,6 +66,7 @@ input.bad{border-color:var(--bad)}
 .or{display:flex;align-items:center;gap:.7rem;margin-top:1rem}.or:before,.or:after{content:"";flex:1;border-top:1px solid var(--line)}
 .hint{font-size:.88rem;margin:1.1rem 0 0}
 code{display:block;margin-top:.3rem;font:.86rem ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;background:var(--track);border-radius:.3rem;padding:.3rem .5rem;overflow-wrap:anywhere;color:var(--text)}
+code span{white-space:nowrap}
 """
 )
 
@@ -118,7 +119,7 @@ def page(asked: Asked, problem: str = "", note: str = "") -> str:
         f'<a class="lang" href="{_other(asked)}">{words["other"]}</a></header>'
         f'<main><div class="card"><h1>{words["title"]}</h1><p class="lead">{words["lead"]}</p>{told}'
         f"{_form(asked, words, wrong=bool(problem))}{_provider(asked, words)}"
-        f'<p class="hint">{words["hint"]}<code>flopwatch token create --role viewer --name NAME</code></p>'
+        f'<p class="hint">{words["hint"]}<code>flopwatch token create <span>--role viewer</span> <span>--name NAME</span></code></p>'
         "</div></main></body></html>"
     )
 

@@ -19,6 +19,8 @@ from flopwatch_dashboard.view import View, from_browser
 
 MOST_LINES = 500
 BOXES = ("by", "what")
+NAMED = ("signed in", "signed out", "sign-in refused")
+"""Actions that have words of each language."""
 ANEW_SECONDS = 60.0
 """The book is asked anew this often."""
 
@@ -43,7 +45,7 @@ def render(query: Query, view: View, _item: str) -> dict[str, Any]:
     return {
         "bar": [html.H1(view.t("audit.title")), *(_box(name, inputs, view) for name in BOXES if may)],
         "why": alert_desk.read_only(view),
-        "head": parts.head("audit", view.t("audit.title"), view.t("audit.sub", range=view.shown_range)),
+        "head": parts.head("audit", view.t("audit.lines"), view.t("audit.sub", range=view.shown_range)),
         "asked": {"path": _path(inputs, status, view), "zone": view.shown_zone} if may else None,
     }
 
@@ -69,7 +71,14 @@ def _path(inputs: Mapping[str, str], status: Status, view: View) -> str:
     if view.end is not None:
         asked["to"] = f"{view.end:.0f}"
     typed = {name: inputs[f"audit.{name}"] for name in BOXES if inputs.get(f"audit.{name}")}
+    if "what" in typed:
+        typed["what"] = _known(typed["what"], view)
     return f"/api/v1/audit?{urlencode({**asked, **typed})}"
+
+
+def _known(words: str, view: View) -> str:
+    """The collector's own word for an action that is typed in the reader's language, else what is typed."""
+    return next((one for one in NAMED if words.strip() == view.t(f"audit.action.{one}")), words)
 
 
 def lines(told: Mapping[str, Any], view: View) -> Component:

@@ -2,7 +2,8 @@
 
 AUDIT_TEXTS: dict[str, str] = {
     "audit.title": "Who changed what",
-    "audit.sub": "changes, sign-ins and refused sign-ins · {range} · kept for a year",
+    "audit.lines": "Changes and sign-ins",
+    "audit.sub": "newest first · refused sign-ins too · {range} · kept for a year",
     "audit.by": "Who",
     "audit.by_hint": "name or address",
     "audit.what": "What",

@@ -3,11 +3,12 @@
 
 AUDIT_TEXTS: dict[str, str] = {
     "audit.title": "操作记录",
-    "audit.sub": "修改、登录与被拒绝的登录 · {range} · 保留一年",
+    "audit.lines": "修改与登录",
+    "audit.sub": "最新在前 · 含被拒绝的登录 · {range} · 保留一年",
     "audit.by": "操作人",
     "audit.by_hint": "姓名或地址",
-    "audit.what": "内容",
-    "audit.what_hint": "costs、silences、signed in …",
+    "audit.what": "操作",
+    "audit.what_hint": "登录，或英文如 costs",
     "audit.col.when": "时间",
     "audit.col.by": "操作人",
     "audit.col.from": "来源",

@@ -7,9 +7,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.integration.dashboard.collector_pages import Site, site
 from tests.integration.dashboard.conftest import Seen, looking
-from tests.integration.dashboard.test_looks_in_browser import DESK, doubts, faults
+from tests.integration.dashboard.test_looks_in_browser import DESK, LAPTOP, doubts, faults
 
 WAIT = 60_000
+PHONE: Any = {"width": 390, "height": 844}
 expect.set_options(timeout=WAIT)
 
 
@@ -87,7 +88,7 @@ def test_the_form_reads_well_and_fits_also_when_it_complains_and_on_a_phone(
     page.fill("#token", "fw_wrong")
     page.click("form button")
     expect(page.locator("[role=alert]")).to_be_visible()
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size(PHONE)
     found["phone, wrong"] = (faults(page), doubts(page))
 
     assert found == {how: ({}, []) for how in found}
@@ -219,6 +220,33 @@ def test_an_operator_reads_who_changed_what_and_narrows_it_by_who_and_what(
     page.goto(f"{seen.base}/ui/audit?lang=zh&audit.by=ada&audit.what=signed")
     expect(rows.first).to_contain_text("登录")
     expect(rows.filter(has_not_text="ada")).to_have_count(0)
+    assert complaints(seen) == []
+
+
+def test_the_book_of_changes_reads_well_and_fits_in_every_theme_language_and_size(
+    seen: Any, secrets: dict[str, str]
+) -> None:
+    page = enter(seen, secrets["operator"], "/ui/audit?theme=light&lang=en")
+    shown = page.locator("#audit-lines tbody tr").first
+    expect(shown).to_be_visible()
+    found = {}
+    for button, theme, lang, what in (
+        (None, "light", "en", "signed in"),
+        ("#theme-b", "dark", "en", "signed in"),
+        ("#lang-b", "dark", "zh", "登录"),
+        ("#theme-b", "light", "zh", "登录"),
+    ):
+        if button is not None:
+            seen.switch(button, theme, lang)
+        expect(shown).to_contain_text(what)
+        for size in (LAPTOP, DESK):
+            page.set_viewport_size(size)
+            found[f"{theme} {lang} {size['width']}"] = (faults(page), doubts(page) if size is LAPTOP else [])
+    page.set_viewport_size(PHONE)
+    found["phone"] = (faults(page), [])
+
+    assert found == {how: ({}, []) for how in found}
+    assert seen.outside == []
     assert complaints(seen) == []
 
 
