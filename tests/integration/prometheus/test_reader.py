@@ -156,32 +156,89 @@ def test_alerts_are_those_of_the_site_s_own_rules(query: PrometheusQuery) -> Non
     assert query.fleet(Range(seconds=60.0)).alerts_by_severity == {"critical": 1, "warning": 0, "info": 0}
 
 
+BUSY = {
+    "memory_used_ratio": 0.75,
+    "power_watts": 600.0,
+    "temperature_celsius": 60.0,
+    "sm_clock_hertz": 1647e6,
+}
+GPUS: dict[tuple[str, int], dict[str, float | None]] = {
+    **{(f"node-{host}", 0): {"kernel_active_ratio": 0.9, "tensor_active_ratio": 0.4, **BUSY} for host in "ab"},
+    **{(f"node-{host}", 1): {"kernel_active_ratio": 1.0, "tensor_active_ratio": 0.6, **BUSY} for host in "ab"},
+    ("node-a", 2): {**BUSY, "kernel_active_ratio": 0.0, "tensor_active_ratio": None, "power_watts": 70.0,
+                    "sm_clock_hertz": 345e6},
+    ("node-c", 0): {"kernel_active_ratio": 0.5, "tensor_active_ratio": 0.5, "memory_used_ratio": None,
+                    "power_watts": 200.0, "temperature_celsius": 50.0, "sm_clock_hertz": 705e6},
+    ("node-c", 1): {"kernel_active_ratio": None, "power_watts": None, "temperature_celsius": None},
+    ("old", 0): {"kernel_active_ratio": 0.2, "tensor_active_ratio": None, "power_watts": None,
+                 "temperature_celsius": 40.0},
+}  # fmt: skip
+"""What the exporters say of each GPU: of a MIG one only its instances' part, of the oldest one no host."""
+
+
 def test_every_gpu_has_what_its_exporter_gives_and_no_more(query: PrometheusQuery) -> None:
     found = query.nodes(Range())
-    gpus = found.gpus
+    gpus, names = found.gpus, [row.node if row.node.startswith("node-") else "old" for row in found.nodes]
+    places = [(names[node], index) for node, index in zip(gpus.node, gpus.index, strict=True)]
+    jobs = {place: found.jobs[job].job_id for place, job in zip(places, gpus.job, strict=True) if job >= 0}
+    missing = (None,) * len(places)
+    read = {
+        place: {name: gpus.values.get(name, missing)[at] for name in GPUS[place]}
+        for at, place in enumerate(places)
+    }
 
-    assert (len(found.nodes), len(gpus.node)) == (4, 8)
-    assert found.buckets == ()
+    assert sorted(places) == sorted(GPUS)
+    assert read == {place: pytest.approx(values) for place, values in GPUS.items()}
+    assert jobs == {(f"node-{host}", at): LLAMA for host in "ab" for at in (0, 1)} | {
+        ("node-c", 0): "slurm-4711"
+    }
     assert gpus.reporting == (True,) * 8
-    busy = [at for at, job in enumerate(gpus.job) if job >= 0]
-    assert busy
-    assert all(gpus.values["kernel_active_ratio"][at] is not None for at in busy)
     assert {row.health for row in found.nodes} == {"unknown"}
+    assert found.buckets == ()
     assert "mfu_ratio" not in gpus.values
 
 
-def test_a_node_and_a_gpu_have_their_courses(query: PrometheusQuery) -> None:
-    name = query.nodes(Range()).nodes[0].node
-
-    node = query.node(name, Range(seconds=600.0))
+def test_a_node_and_a_gpu_have_their_figures_and_courses(query: PrometheusQuery) -> None:
+    node = query.node("node-a", Range(seconds=60.0))
+    gpu = query.gpu("GPU-node-a-1", Range(seconds=60.0))
     assert node is not None
-    gpu = query.gpu(node.gpus[0].uuid, Range(seconds=600.0))
     assert gpu is not None
-    assert gpu.row.node == name
-    for series in (node.series, gpu.series):
-        assert {len(column) for column in series.columns.values()} == {len(series.time_seconds)}
+    ends = {name: values[-1] for name, values in node.series.columns.items()}
+    own = {name: values[-1] for name, values in gpu.series.columns.items()}
+
+    assert [(row.uuid, row.values["power_watts"]) for row in node.gpus] == [
+        ("GPU-node-a-0", 600.0), ("GPU-node-a-1", 600.0), ("GPU-node-a-2", 70.0),
+    ]  # fmt: skip
+    assert ends["kernel_active"] == pytest.approx((0.9 + 1.0 + 0.0) / 3)
+    assert ends["tensor_active"] == pytest.approx((0.4 + 0.6) / 2)
+    assert (ends["node_power_watts"], ends["hottest_celsius"]) == (1_270.0, 60.0)
+    assert [(alert.rule, alert.labels["node"]) for alert in node.alerts] == [("GpuHot", "node-a")]
+    assert (gpu.row.node, gpu.row.model, gpu.row.job and gpu.row.job.job_id) == (
+        "node-a",
+        exporters.H100,
+        LLAMA,
+    )
+    assert {name: gpu.row.values[name] for name in BUSY} == pytest.approx(BUSY)
+    assert (own["kernel_active"], own["tensor_active"]) == pytest.approx((1.0, 0.6))
     assert query.node("nobody", Range()) is None
     assert query.gpu("GPU-nobody", Range()) is None
+
+
+def test_breakeven_and_alerts_show_what_is_known_and_no_figure_for_the_rest(query: PrometheusQuery) -> None:
+    view = View(range_name="1h")
+    economy = query.economy(Range(), {})
+    breakeven = NAMED["breakeven"].render(query, view, "")
+    alerts = NAMED["alerts"].render(query, view, "")
+
+    assert (economy.u_star, economy.utilisation_ratio, economy.groups, economy.days) == (None, None, (), ())
+    assert "cannot tell what was billable" in _texts(breakeven["verdict"])[0]
+    assert (breakeven["body"], set(breakeven) & {"tiles", "plan", "compare"}) == ("hidden", set())
+    (row,) = query.alerts(Range(seconds=3_600.0)).active
+    shown = _texts(alerts["active"])
+    assert [shown.count(words) for words in ("critical", "firing", row.summary, "14 Nov 2023 22:13")] == [
+        1
+    ] * 4
+    assert query.fleet(Range(seconds=3_600.0)).alerts == (row,)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
