@@ -10,7 +10,7 @@ from typing import Protocol
 
 from flopwatch.answers.alert import AlertRow, Alerts, AlertState, Severity
 from flopwatch.answers.economy import Economy
-from flopwatch.answers.fleet import Fleet
+from flopwatch.answers.fleet import Fleet, TeamLedger
 from flopwatch.answers.frame import ClusterInfo, Range, Series, Status, Tile
 from flopwatch.answers.job import (
     Cause,
@@ -43,7 +43,7 @@ __all__ = [
     "ClusterInfo", "Day", "Economy", "FindingInfo", "Fleet", "FoundFact", "GpuPage", "GpusBasis", "Job",
     "JobRef", "JobRow", "JobState", "Jobs", "Ledger", "LedgerClass", "Mark", "MfuFigure", "NodeInfo",
     "NodePage", "Nodes", "Query", "Range", "Series", "SessionInfo", "Severity", "Standing", "Status", "Stretch",
-    "Target", "Term", "Tile", "Verdict", "VerdictCode",
+    "Target", "TeamLedger", "Term", "Tile", "Verdict", "VerdictCode",
 ]  # fmt: skip
 
 

@@ -144,6 +144,8 @@ def _parameters(asked: Range | None, more: Mapping[str, str]) -> str:
     values: dict[str, Any] = {"seconds": f"{asked.seconds:g}", "points": asked.points}
     if asked.cluster is not None:
         values["cluster"] = asked.cluster
+    if asked.team is not None:
+        values["team"] = asked.team
     if asked.end_seconds is not None:
         values["end"] = repr(asked.end_seconds)
     return "?" + urlencode({**values, **more})

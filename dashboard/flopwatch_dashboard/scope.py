@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
+from flopwatch.answers.alert import ACTIVE_STATES
 from flopwatch.query import AlertRow, Alerts, Fleet, Jobs, Query, Range, Status
 
 MOST_JOBS = 24
@@ -19,7 +20,7 @@ def scoped(query: Query, zone: str | None, team: str | None) -> Query:
 class Scoped:
     """Answers of another ``Query``: every status in the reader's time zone, lists of one team only.
 
-    Figures of the whole fleet stay what they are: capacity belongs to no team.
+    The Fleet page has the team's ledger beside the fleet's, which stays what it is.
     """
 
     def __init__(self, query: Query, zone: str | None, team: str | None) -> None:
@@ -38,12 +39,19 @@ class Scoped:
         return status if self._zone is None else replace(status, time_zone=self._zone)
 
     def fleet(self, asked: Range) -> Fleet:
-        """The Fleet page; of a team, its jobs that wasted most over the range."""
-        found: Fleet = self._in_zone(self._query.fleet(asked))
+        """The Fleet page; of a team, with its ledger and its jobs that wasted most over the range."""
+        found: Fleet = self._in_zone(self._query.fleet(replace(asked, team=self._team)))
         if self._team is None:
             return found
         rows = sorted(self.jobs(asked).rows, key=lambda row: -row.waste_gpu_milliseconds)
-        return replace(found, top_jobs=tuple(rows[:MOST_JOBS]), alerts=self._alerts(found.alerts))
+        alerts = self._alerts(found.alerts)
+        firing: list[str] = [row.severity for row in alerts if row.state in ACTIVE_STATES]
+        return replace(
+            found,
+            top_jobs=tuple(rows[:MOST_JOBS]),
+            alerts=alerts,
+            alerts_by_severity={level: firing.count(level) for level in found.alerts_by_severity},
+        )
 
     def jobs(self, asked: Range) -> Jobs:
         """Jobs, of the team."""

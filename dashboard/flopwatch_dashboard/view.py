@@ -23,6 +23,8 @@ CUSTOM_RANGE = "custom"
 LONGEST_RANGE_SECONDS = 366 * 86_400.0
 SHORTEST_RANGE_SECONDS = 60.0
 MOST_INPUTS = 100
+TEAM_TABLES = ("ledger", "days")
+"""What the API has by team too."""
 LONGEST_INPUT = 200
 
 
@@ -41,7 +43,7 @@ class View:
     """The time zone of the site's days; it is never the browser that says so."""
     cluster: str | None = None
     team: str | None = None
-    """Only jobs and alerts of this team in lists; figures of the fleet are of the whole."""
+    """Jobs, alerts and the ledger are of this team; the verdict and the curves stay the fleet's."""
     kiosk: bool = False
     width: int = 1366
     height: int = 768
@@ -160,6 +162,8 @@ class View:
             values["end"] = f"{self.end:.0f}"
         if self.cluster:
             values["cluster"] = self.cluster
+        if self.team and name in TEAM_TABLES:
+            values["team"] = self.team
         return f"/api/v1/export/{name}.csv?{urlencode(values)}"
 
     def _between(self) -> dict[str, str]:

@@ -9,6 +9,10 @@ Severity = Literal["critical", "warning", "info"]
 AlertState = Literal["pending", "firing", "clearing", "resolved", "no_data"]
 
 
+ACTIVE_STATES: frozenset[AlertState] = frozenset(("firing", "clearing"))
+"""States in which an alert counts as active."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlertRow:
     """One alert: its identity labels, where it stands, and what to say."""

@@ -49,6 +49,8 @@ class Range:
     points: int = 600
     end_seconds: float | None = None
     """Where the range ends; ``None`` is now, and so is a time to come. What a page says of today stays of today."""
+    team: str | None = None
+    """Whose ledger the Fleet page shows beside the fleet's; nothing else looks at it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

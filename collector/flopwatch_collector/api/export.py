@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Depends, Response
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Depends, Response
 from flopwatch import query
 from flopwatch.answers.nodes import GPU_VALUES, HEALTHS
 from flopwatch_collector.api.errors import documented
-from flopwatch_collector.api.query import Asked, CallerNeed, each_once
+from flopwatch_collector.api.query import Asked, AskedOfTeam, CallerNeed, each_once, found
 
 SIMULATED = "SIMULATED"
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -31,18 +32,22 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
     )
     responses: dict[int | str, dict[str, Any]] = {
         200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "CSV in UTF-8."},
-        **documented(401, 403, 422, 429, 500),
+        **documented(401, 403, 404, 422, 429, 500),
     }
 
     @api.get("/ledger.csv", response_class=Response, responses=responses)
-    async def ledger(asked: Asked) -> Response:
-        """Where today's GPU time went, a row a bucket."""
-        return await asyncio.to_thread(lambda: _csv("ledger", source.fleet(asked), ledger_rows))
+    async def ledger(asked: AskedOfTeam) -> Response:
+        """Where GPU time went, a row a bucket: all of today's, or a team's of the range."""
+        return await asyncio.to_thread(
+            lambda: _csv("ledger", _of_team(source.fleet(asked), asked.team), ledger_rows)
+        )
 
     @api.get("/days.csv", response_class=Response, responses=responses)
-    async def days(asked: Asked) -> Response:
-        """Utilisation of the last 30 days, a row a day."""
-        return await asyncio.to_thread(lambda: _csv("days", source.fleet(asked), day_rows))
+    async def days(asked: AskedOfTeam) -> Response:
+        """Utilisation of the last 30 days, a row a day: the fleet's, or of what a team held."""
+        return await asyncio.to_thread(
+            lambda: _csv("days", _of_team(source.fleet(asked), asked.team), day_rows)
+        )
 
     @api.get("/jobs.csv", response_class=Response, responses=responses)
     async def jobs(asked: Asked) -> Response:
@@ -55,6 +60,18 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
         return await asyncio.to_thread(lambda: _csv("gpus", source.nodes(asked), gpu_rows))
 
     return api
+
+
+def _of_team(fleet: query.Fleet, team: str | None) -> query.Fleet:
+    """The page with a team's ledger and days in place of the fleet's, where one is asked for.
+
+    Raises:
+        Refused: 404, there is no ledger of this team.
+    """
+    if team is None:
+        return fleet
+    own = found(fleet.team, f"ledger of team {team[:80]!r}")
+    return replace(fleet, ledger_today=own.ledger, days=own.days)
 
 
 def ledger_rows(fleet: query.Fleet) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -38,6 +39,16 @@ async def asked_range(
     return query.Range(seconds=seconds, cluster=cluster, points=points, end_seconds=end)
 
 
+async def asked_of_team(
+    asked: Annotated[query.Range, Depends(asked_range)],
+    team: Annotated[
+        str | None, Parameter(min_length=1, max_length=253, description="Also the ledger of this team.")
+    ] = None,
+) -> query.Range:
+    """What a request for ledgers asks for."""
+    return replace(asked, team=team)
+
+
 async def each_once(request: Request) -> None:
     """Refuse a parameter that is given twice: which of them counts would be a guess.
 
@@ -54,6 +65,7 @@ async def each_once(request: Request) -> None:
 
 
 Asked = Annotated[query.Range, Depends(asked_range)]
+AskedOfTeam = Annotated[query.Range, Depends(asked_of_team)]
 Overrides = Annotated[
     str,
     Parameter(
@@ -126,7 +138,7 @@ def router(source: query.Query, caller: CallerNeed) -> APIRouter:
         return as_json(await asyncio.to_thread(source.status))
 
     @api.get("/fleet", response_model=None, responses=answers(query.Fleet, *refusals))
-    async def fleet(asked: Asked) -> Response:
+    async def fleet(asked: AskedOfTeam) -> Response:
         """The fleet against its breakeven line: tiles, days, ledger, curves, jobs wasting most, alerts."""
         return as_json(await asyncio.to_thread(source.fleet, asked))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from flopwatch.answers.budget import Budgets, BudgetStanding, Overrun
 from flopwatch_collector.compute import money
+from flopwatch_collector.compute.chargeback import is_platform_loss
 from flopwatch_collector.compute.classes import is_leased
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.compute.money import HOUR_MILLISECONDS
@@ -16,7 +17,6 @@ from flopwatch_collector.config_budgets import BudgetSettings
 from flopwatch_collector.economics import budgets
 from flopwatch_collector.economics.budgets import DeclaredJob, Spending
 from flopwatch_collector.model import Columns, JobRecord
-from flopwatch_collector.reports.chargeback import is_platform_loss
 from flopwatch_collector.reports.making import MOMENT_SECONDS, Question, ReportMaker
 from flopwatch_collector.watched import BudgetHealth
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from flopwatch.answers.report import ReportLine
 from flopwatch_collector.compute import days as calendar
+from flopwatch_collector.compute.chargeback import charged
 from flopwatch_collector.compute.classes import is_leased
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.model import Columns, FleetState
-from flopwatch_collector.reports.chargeback import charged
 from flopwatch_collector.reports.focus import Charge
 from flopwatch_collector.reports.making import MOMENT_SECONDS, Question, ReportMaker
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from flopwatch.answers.goodput import Goodput
 from flopwatch.answers.report import JobReport
 from flopwatch.query import Range
+from flopwatch_collector.compute.chargeback import charged
 from flopwatch_collector.compute.classes import to_answer
 from flopwatch_collector.compute.timeline import JobTimeline
 from flopwatch_collector.model import JobRecord
 from flopwatch_collector.reports.advice import advice_of
-from flopwatch_collector.reports.chargeback import charged
 from flopwatch_collector.reports.making import ReportMaker
 from flopwatch_collector.store.port import Control
 from flopwatch_collector.views import jobs as jobs_view

@@ -17,13 +17,13 @@ from flopwatch.query import Range
 from flopwatch_collector.compute import days as calendar
 from flopwatch_collector.compute import rollup
 from flopwatch_collector.compute.buckets import CODE, REASON_CODE
+from flopwatch_collector.compute.chargeback import charged
 from flopwatch_collector.compute.classes import is_leased, to_answer, waste_by_job
 from flopwatch_collector.compute.goodput import OF_RUNS, OPAQUE_OF_RUNS, together
 from flopwatch_collector.compute.layout import take
 from flopwatch_collector.economics.case import cases_of
 from flopwatch_collector.economics.notes import prices_of
 from flopwatch_collector.model import Columns
-from flopwatch_collector.reports.chargeback import charged
 from flopwatch_collector.views import jobs as jobs_view
 from flopwatch_collector.views.fleet import VERDICT_DAYS, verdict_of
 from flopwatch_collector.views.nodes import signals_by_job

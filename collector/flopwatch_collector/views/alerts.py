@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from flopwatch.answers.alert import RuleInfo, SilenceInfo
+from flopwatch.answers.alert import ACTIVE_STATES, RuleInfo, SilenceInfo
 from flopwatch.query import AlertRow, Alerts, Severity, Status
 
-ACTIVE_STATES = frozenset(("firing", "clearing"))
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 
 

@@ -23,7 +23,9 @@ class OfTeams:
         return replace(status, teams=tuple(t for t in status.teams if who.sees(t))) if who.teams else status
 
     def fleet(self, asked: Range) -> Fleet:
-        """The Fleet page; its lists of jobs and alerts hold only those that may be seen."""
+        """The Fleet page; its lists of jobs and alerts, and the ledger by team, hold only what may be seen."""
+        if asked.team is not None and not viewer.current().sees(asked.team):
+            asked = replace(asked, team=None)
         found = self._query.fleet(asked)
         if not viewer.current().teams:
             return found

@@ -20,6 +20,7 @@ from flopwatch.query import (
     Nodes,
     Range,
     Status,
+    TeamLedger,
 )
 from flopwatch_collector.accounting import Accounting
 from flopwatch_collector.bookkeeping.cost_book import CostBook
@@ -33,7 +34,7 @@ from flopwatch_collector.views import economy as economy_view
 from flopwatch_collector.views import fleet as fleet_view
 from flopwatch_collector.views import job as job_view
 from flopwatch_collector.views import jobs as jobs_view
-from flopwatch_collector.views import node_page, nodes_page
+from flopwatch_collector.views import node_page, nodes_page, team_ledger
 from flopwatch_collector.views.alerts import AlertSource, alerts_of
 from flopwatch_collector.views.causes import MOST_A_TURN, Causes
 from flopwatch_collector.views.facts import ENDED_LOOKBACK_SECONDS, Shown, facts_of
@@ -87,6 +88,7 @@ class CollectorQuery:
         self._frames = Memo()
         self._days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
         self._older_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
+        self._team_days = Memo(fresh_seconds=DAYS_SECONDS, oldest_seconds=DAYS_SECONDS)
         self._group_days = Memo(fresh_seconds=OLDER_DAYS_SECONDS, oldest_seconds=OLDER_DAYS_SECONDS)
         self._traffic = Memo(fresh_seconds=TRAFFIC_SECONDS, oldest_seconds=TRAFFIC_SECONDS)
         self._present = Present(self._sources)
@@ -123,8 +125,28 @@ class CollectorQuery:
             given = fleet_view.Given(status=self.status(), past=days, diagnosed=self._diagnosed)
             return fleet_view.fleet_of(self._sources, self._present, moment, given)
 
-        page = self._kept(("fleet", asked), make)
-        return replace(page, status=self.status())
+        page = self._kept(("fleet", replace(asked, team=None)), make)
+        return replace(page, status=self.status(), team=self._team(asked))
+
+    def _team(self, asked: Range) -> TeamLedger | None:
+        """The ledger of the team that is asked for."""
+        team = asked.team
+        if team is None:
+            return None
+
+        def make() -> TeamLedger:
+            moment = self._moment(asked)
+            days = self._team_days.get(
+                (team, asked.cluster, self._sources.accounting.today_start(moment.now)),
+                self._sources.accounting.filled(),
+                moment.now,
+                lambda: team_ledger.days_of(
+                    self._sources, moment, team, self._past(moment)[-fleet_view.SHOWN_DAYS :]
+                ),
+            )
+            return team_ledger.team_ledger(self._sources, moment, team, days)
+
+        return self._kept(("team", asked), make)
 
     def jobs(self, asked: Range) -> Jobs:
         """All running jobs and those that ended within the range."""

@@ -19,7 +19,7 @@ def tiles_of(fleet: Fleet, view: View) -> list[Component]:
         _mfu(fleet, view),
         _waste(fleet, view),
         _money(fleet, view),
-        _alerts(fleet, view),
+        alerts(fleet, view),
     ]
 
 
@@ -122,7 +122,8 @@ def _change(value: float | None, before: float | None, view: View) -> str:
     return view.t("tile.against_yesterday", change=f"{(value / before - 1) * 100:+.0f}%")
 
 
-def _alerts(fleet: Fleet, view: View) -> Component:
+def alerts(fleet: Fleet, view: View) -> Component:
+    """How many alerts fire, by severity."""
     counts = fleet.alerts_by_severity
     badges = [parts.severity(level, view, counts.get(level, 0)) for level in SEVERITIES if counts.get(level)]
     text = TileText(

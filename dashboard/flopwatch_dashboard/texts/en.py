@@ -12,6 +12,7 @@ from flopwatch_dashboard.texts.en_nodes import NODE_TEXTS
 from flopwatch_dashboard.texts.en_scope import SCOPE_TEXTS
 from flopwatch_dashboard.texts.en_signin import SIGNIN_TEXTS
 from flopwatch_dashboard.texts.en_sources import SOURCE_TEXTS
+from flopwatch_dashboard.texts.en_team import TEAM_TEXTS
 
 TEXTS: dict[str, str] = {
     **ALERT_TEXTS,
@@ -25,6 +26,7 @@ TEXTS: dict[str, str] = {
     **SIGNIN_TEXTS,
     **AUDIT_TEXTS,
     **SOURCE_TEXTS,
+    **TEAM_TEXTS,
     # frame
     "nav.main": "Main",
     "nav.fleet": "Fleet",

@@ -3,7 +3,7 @@
 SCOPE_TEXTS: dict[str, str] = {
     "scope.open": "Range of your own, time zone, team, wall screen",
     "scope.range": "{range} ({zone})",
-    "scope.team": "Team {team}: jobs and alerts; figures of the fleet are of all teams",
+    "scope.team": "Team {team}: jobs, alerts and, on Fleet, the ledger; the rest is of all teams",
     "scope.zone": "Times in {zone}; the site's days are those of {site}",
     "scope.drop": "Take back: {what}",
     "scope.d_title": "What the pages show",

@@ -4,7 +4,7 @@
 SCOPE_TEXTS: dict[str, str] = {
     "scope.open": "自定义时间范围、时区、团队、大屏",
     "scope.range": "{range}（{zone}）",
-    "scope.team": "团队 {team}：作业和告警；集群数值仍是全部团队的",
+    "scope.team": "团队 {team}：作业、告警和集群总览的账目；其余仍是全部团队的",
     "scope.zone": "时间按 {zone} 显示；站点的日界为 {site}",
     "scope.drop": "取消：{what}",
     "scope.d_title": "页面显示的内容",

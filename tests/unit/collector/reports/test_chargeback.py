@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from flopwatch_collector.compute.buckets import CODE, REASON_CODE
+from flopwatch_collector.compute.chargeback import charged
 from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.model import Columns, FleetState, JobRecord, Node
-from flopwatch_collector.reports.chargeback import charged
 
 HOUR = 3_600_000
 
