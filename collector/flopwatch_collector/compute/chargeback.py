@@ -64,6 +64,20 @@ def owners_of(
     return _placed(numbers, owners)
 
 
+def no_group(_: str) -> None:
+    """The group of a node where nothing is charged by groups."""
+
+
+def parts_of_team(rows: Columns, state: FleetState, team: str) -> tuple[Columns, int]:
+    """(rows that the team's leases held, GPU milliseconds that nobody held)."""
+    held = take(rows, rows["gpu_milliseconds"] > 0)
+    places, owners = owners_of(held, "team", state, no_group)
+    own = [place for place, owner in enumerate(owners) if owner.leased and owner.key == team]
+    free = [place for place, owner in enumerate(owners) if not owner.leased]
+    nobody = int(held["gpu_milliseconds"][np.isin(places, free)].sum())
+    return take(held, np.isin(places, own)), nobody
+
+
 def node_key(by: ReportBy, name: str, cluster: str, group_of: GroupOf) -> str | None:
     """What a node is charged to."""
     if by == "node":

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from flopwatch.query import Day, TeamLedger
 from flopwatch_collector.compute import days as calendar
 from flopwatch_collector.compute import rollup
-from flopwatch_collector.compute.chargeback import lines_of, owners_of
+from flopwatch_collector.compute.chargeback import charged, no_group, parts_of_team
 from flopwatch_collector.compute.classes import is_billable, to_answer
 from flopwatch_collector.compute.layout import take
-from flopwatch_collector.model import Columns, FleetState
+from flopwatch_collector.model import Columns
 from flopwatch_collector.views.sources import Moment, Sources
 
 
@@ -30,8 +30,8 @@ def team_ledger(sources: Sources, moment: Moment, team: str, days: TeamDays) -> 
     then = moment.at_end()
     start, end = then.start, then.now
     rows = sources.accounting.ledger_rows(start, end, cluster=moment.asked.cluster)
-    own, nobody = parts_of(rows, moment.state, team)
-    lines = lines_of(own, owners_of(own, "team", moment.state, _no_group), sources.rates())
+    own, nobody = parts_of_team(rows, moment.state, team)
+    lines = charged(own, "team", moment.state, sources.rates(), no_group)
     line = lines[0] if lines else None
     since = sources.accounting.provisional_from_seconds
     provisional = max(since, start) if since is not None and since < end else None
@@ -50,27 +50,13 @@ def team_ledger(sources: Sources, moment: Moment, team: str, days: TeamDays) -> 
     )
 
 
-def _no_group(_: str) -> None:
-    """Teams are no cost groups."""
-
-
-def parts_of(rows: Columns, state: FleetState, team: str) -> tuple[Columns, int]:
-    """(rows that the team's leases held, GPU milliseconds that nobody held)."""
-    held = take(rows, rows["gpu_milliseconds"] > 0)
-    places, owners = owners_of(held, "team", state, _no_group)
-    own = [place for place, owner in enumerate(owners) if owner.leased and owner.key == team]
-    free = [place for place, owner in enumerate(owners) if not owner.leased]
-    nobody = int(held["gpu_milliseconds"][np.isin(places, free)].sum())
-    return take(held, np.isin(places, own)), nobody
-
-
 def days_of(sources: Sources, moment: Moment, team: str, past: tuple[Day, ...]) -> TeamDays:
     """The team's days; whether a day is complete is the fleet's to say."""
     zone = ZoneInfo(sources.settings.collector.time_zone)
     borders = calendar.borders(moment.now, len(past), zone)
     first = borders[0][1]
     rows = sources.accounting.ledger_rows(first, moment.now, cluster=moment.asked.cluster)
-    own, _ = parts_of(rows, moment.state, team)
+    own, _ = parts_of_team(rows, moment.state, team)
     split = calendar.split_by_day(own, [first, *(end for _, _, end in borders)])
     complete: Mapping[str, bool] = {day.day: day.complete for day in past}
     made = tuple(

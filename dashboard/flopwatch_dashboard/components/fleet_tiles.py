@@ -3,7 +3,7 @@
 from dash import html
 from dash.development.base_component import Component
 
-from flopwatch.query import Fleet, Severity
+from flopwatch.query import Fleet, Ledger, Severity
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import parts, phrases, tiles
 from flopwatch_dashboard.components.tiles import TileText
@@ -76,19 +76,24 @@ def _conventions(fleet: Fleet, view: View) -> str:
 
 def _waste(fleet: Fleet, view: View) -> Component:
     ledger = fleet.ledger_today
-    capacity = ledger.capacity_gpu_milliseconds
-    ratio = ledger.waste_gpu_milliseconds / capacity if capacity else None
     text = TileText(
         title=view.t("tile.waste"),
         value=wording.number(fleet.waste.value),
         unit=view.t("unit.gpu_hours"),
         hint=view.t("tile.waste_hint"),
-        left=""
-        if ratio is None
-        else view.t("tile.waste_share", share=wording.percent(ratio, 0), capacity=wording.hours(capacity)),
+        left=waste_share(ledger, view),
         href=view.link("jobs"),
     )
     return tiles.tile(text, tiles.waste_bar(ledger, view), view, fleet.waste.spark)
+
+
+def waste_share(ledger: Ledger, view: View) -> str:
+    """What share of the capacity is waste; nothing where there is none."""
+    capacity = ledger.capacity_gpu_milliseconds
+    if not capacity:
+        return ""
+    share = wording.percent(ledger.waste_gpu_milliseconds / capacity, 0)
+    return view.t("tile.waste_share", share=share, capacity=wording.hours(capacity))
 
 
 def _money(fleet: Fleet, view: View) -> Component:

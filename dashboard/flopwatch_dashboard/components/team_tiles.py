@@ -57,16 +57,12 @@ def _mfu(team: TeamLedger, view: View) -> Component:
 
 def _waste(team: TeamLedger, view: View) -> Component:
     ledger = team.ledger
-    capacity = ledger.capacity_gpu_milliseconds
-    ratio = ledger.waste_gpu_milliseconds / capacity if capacity else None
     text = TileText(
         title=view.t("team.waste", range=view.range_label),
         value=wording.number(ledger.waste_gpu_milliseconds / HOUR_MILLISECONDS),
         unit=view.t("unit.gpu_hours"),
         hint=view.t("team.waste_hint"),
-        left=""
-        if ratio is None
-        else view.t("tile.waste_share", share=wording.percent(ratio, 0), capacity=wording.hours(capacity)),
+        left=fleet_tiles.waste_share(ledger, view),
         href=view.link("jobs"),
     )
     return tiles.tile(text, tiles.waste_bar(ledger, view), view)

@@ -2,12 +2,12 @@
 """English texts of a team's ledger on the Fleet page."""
 
 TEAM_TEXTS: dict[str, str] = {
-    "team.verdict": "Of the whole fleet: owning is decided for a cluster, not for a team. Below is team {team}; {hours} GPU-h of the range that nobody held belong to no team.",
+    "team.verdict": "The verdict is the whole fleet's: owning is decided for a cluster, not for a team. Below is team {team}; {hours} GPU-h of the range that nobody held belong to no team.",
     "team.no_ledger": "There is no ledger of team {team} here: figures below are of the whole fleet, only jobs and alerts are the team's.",
     "team.daily": "Daily utilisation of what {team} held",
     "team.fall": "Where the GPU-hours of {team} went",
     "team.fall_sub": "{range} · hours · % of what the team held",
-    "team.activity_sub": "whole fleet: kernel, tensor, MFU",
+    "team.activity_sub": "of the whole fleet",
     "team.given": "Given to the team, {range}",
     "team.given_hint": "GPU-hours that the team's leases held in the range, as the report by team has them. Utilisation: (held − held empty − held idle − unknown) ÷ held.",
     "team.used": "{ratio} used",

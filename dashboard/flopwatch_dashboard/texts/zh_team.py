@@ -7,7 +7,7 @@ TEAM_TEXTS: dict[str, str] = {
     "team.daily": "{team} 所占 GPU 的每日利用率",
     "team.fall": "{team} 的 GPU 时去向",
     "team.fall_sub": "{range} · 小时 · 占团队所占时间的百分比",
-    "team.activity_sub": "整个集群：内核、张量、MFU",
+    "team.activity_sub": "整个集群",
     "team.given": "团队获得的 GPU 时，{range}",
     "team.given_hint": "时间范围内团队租约占用的 GPU 时，与按团队的报告相同。利用率：（占用 − 空占 − 闲置占用 − 未知）÷ 占用。",
     "team.used": "已利用 {ratio}",

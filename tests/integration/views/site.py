@@ -1,6 +1,7 @@
 """A collector on its own data folder, fed over the wire's values, with its clock in the test's hand."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,21 @@ class Site:
         if tick:
             self.tick()
 
+    def of_two_teams(self) -> None:
+        """Two hours: nlp trains on n1, vision holds n3 without work, n2 is free."""
+        gpus = tuple(gpu_name("n3", index) for index in range(GPUS_A_NODE))
+        held = job_ref(
+            ref="slurm:18", scheduler_job_id="18", name="vit", user="bob", account="vision", gpus=gpus,
+            leased_gpus=gpus, run=(),
+        )  # fmt: skip
+        idle = {"kernel_active_ratio": 0.0, "process_count": 1, "power_watts": 90.0}
+        for start in range(0, 7_200, 900):
+            self.now = MIDNIGHT + start
+            self.push("n3", self.now, 900.0, job=held, samples={**idle, "memory_used_bytes": 2**30})
+            self.now = MIDNIGHT + start
+            self.train(900.0)
+        self.settle()
+
     def hang(self, seconds: float) -> None:
         """Node n1's job goes on without a step, its power falls."""
         start = self.now
@@ -200,6 +216,15 @@ class Site:
     def job_facts(self) -> JobFacts:
         (facts,) = self.running.query.facts(self.now).jobs
         return facts
+
+
+@contextlib.contextmanager
+def two_teams(folder: Path) -> Iterator[Site]:
+    """A site after two hours of two teams."""
+    site = Site(folder)
+    site.of_two_teams()
+    yield site
+    site.close()
 
 
 def _samples(

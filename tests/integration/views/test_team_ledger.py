@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.integration.views.site import MIDNIGHT, Site, gpu_name, job_ref
+from tests.integration.views.site import MIDNIGHT, Site, two_teams
 
 from flopwatch.query import Range, TeamLedger
 from flopwatch.viewer import Viewer, entered
@@ -15,25 +15,12 @@ from flopwatch_collector.views.of_teams import OfTeams
 
 NODE_MILLISECONDS = 8 * (7_200 - 30) * 1_000
 """Eight GPUs for two hours, known from the first sample on."""
-IDLE = {"kernel_active_ratio": 0.0, "process_count": 1, "power_watts": 90.0, "memory_used_bytes": 2**30}
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Two hours: nlp trains on n1, vision holds n3 without work, n2 is free."""
-    site = Site(tmp_path_factory.mktemp("shared"))
-    gpus = tuple(gpu_name("n3", index) for index in range(8))
-    other = job_ref(
-        ref="slurm:18", scheduler_job_id="18", name="vit", user="bob", account="vision", gpus=gpus,
-        leased_gpus=gpus, run=(),
-    )  # fmt: skip
-    for _ in range(8):
-        site.push("n3", site.now, 900.0, job=other, samples=IDLE)
-        site.now -= 900.0
-        site.train(900.0)
-    site.settle()
-    yield site
-    site.close()
+    with two_teams(tmp_path_factory.mktemp("shared")) as site:
+        yield site
 
 
 def of(site: Site, team: str, **changes: Any) -> TeamLedger:
@@ -75,7 +62,11 @@ def test_a_team_has_the_hours_that_its_leases_held(shared: Site) -> None:
     assert (busy.days[-1].billable_ratio, busy.mean_30d_ratio) == (busy.ledger.billable_ratio,) * 2
     assert [day.billable_ratio for day in busy.days[:-1]] == [None] * 29
     assert idle.ledger.capacity_gpu_milliseconds == NODE_MILLISECONDS
-    assert idle.mfu_ratio is None
+    assert (idle.mfu_ratio, idle.ledger.billable_ratio) == (None, 0.0)
+    assert idle.ledger.waste_gpu_milliseconds == NODE_MILLISECONDS
+    # 57,360 GPU-seconds held idle at 2.00 an hour.
+    assert idle.ledger.waste_money == pytest.approx(31.8667, abs=1e-4)
+    assert busy.ledger.waste_gpu_milliseconds == 0
     assert idle.nobody_gpu_milliseconds == NODE_MILLISECONDS
 
 

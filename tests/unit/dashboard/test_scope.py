@@ -9,6 +9,7 @@ from tests.fixtures import dashboard_cluster as cluster
 from flopwatch.query import Range
 from flopwatch_dashboard import wording
 from flopwatch_dashboard.components import scope_bar
+from flopwatch_dashboard.pages.fleet import PAGE
 from flopwatch_dashboard.scope import scoped
 from flopwatch_dashboard.view import View, from_browser
 
@@ -76,6 +77,17 @@ def test_a_team_sees_its_jobs_and_alerts_and_the_whole_fleet_s_figures() -> None
     assert [row.job_id for row in fleet.top_jobs] == ["train-a-1002"]
     assert fleet.alerts == ()
     assert fleet.ledger_today == query.fleet(Range()).ledger_today
+
+
+def test_where_there_is_no_ledger_by_team_the_page_says_whose_figures_it_shows() -> None:
+    view = View(team="nlp", lang="en")
+
+    shown = PAGE.render(scoped(cluster.ClusterQuery(), None, "nlp"), view, "")
+
+    assert shown["verdict"][-1].children == (
+        "There is no ledger of team nlp here: figures below are of the whole fleet, "
+        "only jobs and alerts are the team's."
+    )
 
 
 def test_what_is_narrowed_is_said_and_can_be_taken_back() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flopwatch_collector.compute.buckets import CODE, REASON_CODE
-from flopwatch_collector.compute.chargeback import charged
+from flopwatch_collector.compute.chargeback import charged, parts_of_team
 from flopwatch_collector.compute.money import Rates
 from flopwatch_collector.model import Columns, FleetState, JobRecord, Node
 
@@ -96,3 +96,26 @@ def test_a_price_that_one_node_lacks_leaves_only_its_own_lines_unknown() -> None
     lines = charged(DAY, "node", fleet(), Rates(by_node={1: (2.0, 0.5)}), lambda _: None)
 
     assert {line.key: line.cost for line in lines} == {"n1": pytest.approx(115 * 2.5), "n2": None}
+
+
+def test_a_team_has_what_its_leases_held_and_nothing_that_nobody_held() -> None:
+    own, nobody = parts_of_team(DAY, fleet(), "nlp")
+
+    # 100 + 10 + 5 + 20 + 2; the 3 that worked without a lease, 50 free and 8 unknown are nobody's.
+    assert (int(own["gpu_milliseconds"].sum()), nobody) == (137 * HOUR, 61 * HOUR)
+    assert own["bucket"].tolist() == [
+        CODE[name] for name in ("STEP", "RECOVERY", "LOST", "HELD_IDLE", "UNKNOWN")
+    ]
+
+
+def test_the_ledger_of_a_team_alone_is_its_line_among_all_to_the_last_digit() -> None:
+    among = {line.key: line for line in charged(DAY, "team", fleet(), RATES, lambda _: None)}
+    (alone,) = charged(parts_of_team(DAY, fleet(), "nlp")[0], "team", fleet(), RATES, lambda _: None)
+
+    assert alone == among["nlp"]
+
+
+def test_a_team_that_held_nothing_has_no_rows() -> None:
+    own, nobody = parts_of_team(DAY, fleet(), "audio")
+
+    assert (own["ts"].size, nobody) == (0, 61 * HOUR)
