@@ -58,7 +58,7 @@ class Outcome:
 
 def run(load: Load, folder: Path) -> Outcome:
     """Start both processes, wait for the end of the load, stop the collector."""
-    clock = _clock(load)
+    clock = clock_of(load)
     folder.mkdir(parents=True, exist_ok=True)
     with serving(clock, folder) as (process, port):
         watch = Watch(process.pid, folder / "data", load.watch_seconds)
@@ -71,7 +71,7 @@ def run_against(rival: Rival, load: Load) -> Outcome:
     """The same against another server, which takes remote writes."""
     watch = Watch(rival.process.pid, None, load.watch_seconds)
     outcome = under_load(
-        load, _clock(load), Target(port=rival.port, folder=rival.folder, remote_write=True), watch
+        load, clock_of(load), Target(port=rival.port, folder=rival.folder, remote_write=True), watch
     )
     watch.stop()
     return outcome
@@ -104,7 +104,8 @@ def under_load(load: Load, clock: FleetClock, target: Target, watch: Watch) -> O
     )
 
 
-def _clock(load: Load) -> FleetClock:
+def clock_of(load: Load) -> FleetClock:
+    """A clock that begins as long before a full hour as the load says."""
     hour = (time.time() // HOUR) * HOUR
     return FleetClock(
         start_seconds=hour - load.hour_after_seconds, wall_start_seconds=time.time(), speed=load.speed
