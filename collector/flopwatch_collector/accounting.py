@@ -218,9 +218,9 @@ class Accounting:
         """
         with self._lock:
             edge, provisional = self._edge, self._provisional.ledger
-        kept = self._history.ledger(start, min(end, edge)) if edge else joined([])
+        kept = self._history.ledger_parts(start, min(end, edge)) if edge else []
         inside = (provisional["ts"] >= start) & (provisional["ts"] < end)
-        rows = joined([kept, take(provisional, inside)])
+        rows = joined([*kept, take(provisional, inside)])
         if cluster is None and job is None:
             return rows
         chosen = np.ones(rows["ts"].size, dtype=np.bool_)

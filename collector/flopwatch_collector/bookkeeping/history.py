@@ -268,11 +268,15 @@ class History:
 
     def ledger(self, start: float, end: float) -> Columns:
         """Ledger rows kept of the interval: closed days inside it by day, the rest by window."""
+        return joined(self.ledger_parts(start, end))
+
+    def ledger_parts(self, start: float, end: float) -> list[Columns]:
+        """The same rows as they lie, for whom joins more to them."""
         parts = []
         for kind, first, last in self._closing.pieces("ledger1d", "ledger5m", start, end):
             rows = self._read(kind, first, last, None)
             parts.append({name: rows[name] for name in LEDGER_COLUMNS} if "bucket" in rows else empty_rows())
-        return joined(parts)
+        return parts
 
     def rollups(self, start: float, end: float, jobs: list[int] | None, *, hourly: bool) -> Columns:
         """Rollup rows kept of the interval."""

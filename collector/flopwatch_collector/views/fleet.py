@@ -39,6 +39,8 @@ class Today:
     """Of yesterday, up to the same time of day."""
     after: Columns
     """Of yesterday, from then on."""
+    waste: Columns
+    """Those of ``rows`` that are waste."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,9 +117,11 @@ def today_of(sources: Sources, moment: Moment) -> Today:
     yesterday = sources.accounting.today_start(start - 3_600.0)
     same = (yesterday + moment.now - start) // 300.0 * 300.0
     cluster = moment.asked.cluster
+    rows = read(start, moment.now, cluster=cluster)
     return Today(
         start_seconds=start,
-        rows=read(start, moment.now, cluster=cluster),
+        rows=rows,
+        waste=wasting(rows),
         before=read(yesterday, min(same, start), cluster=cluster),
         after=read(min(same, start), start, cluster=cluster),
     )
@@ -206,12 +210,11 @@ def _waste_tile(today: Today, ledger: Ledger, hourly: list[int]) -> Tile:
 def _money_tile(sources: Sources, today: Today, ledger: Ledger) -> Tile:
     rates = sources.rates()
     before = money.total(wasting(today.before), rates) if today.before["ts"].size else None
-    rows = wasting(today.rows)
-    hours = _hour_of(rows, today)
+    hours = _hour_of(today.waste, today)
     return Tile(
         value=ledger.waste_money,
         reference=before,
-        spark=tuple(money.by_key(rows, rates, hours, _hours(today))),
+        spark=tuple(money.by_key(today.waste, rates, hours, _hours(today))),
     )
 
 
@@ -227,7 +230,7 @@ def wasted(rows: Columns) -> int:
 
 def _hourly_waste(today: Today) -> list[int]:
     """Wasted GPU milliseconds of every hour of today."""
-    rows = wasting(today.rows)
+    rows = today.waste
     totals = np.zeros(_hours(today), dtype=np.int64)
     np.add.at(totals, _hour_of(rows, today), rows["gpu_milliseconds"])
     return [int(total) for total in totals]
@@ -253,7 +256,7 @@ def _per_day(sources: Sources, today: Today, now: float) -> float | None:
         (float(rows["ts"].min()) for rows in (today.rows, today.after) if rows["ts"].size), default=now
     )
     known_seconds = min(DAY_SECONDS, now - first)
-    parts = [money.total(wasting(rows), rates) for rows in (today.rows, today.after)]
+    parts = [money.total(rows, rates) for rows in (today.waste, wasting(today.after))]
     amounts = [part for part in parts if part is not None]
     complete = len(amounts) == len(parts) and known_seconds > 0
     return sum(amounts) * DAY_SECONDS / known_seconds if complete else None
